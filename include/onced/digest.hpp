@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "onced/bytes.hpp"
+#include "onced/ids.hpp"
+#include "onced/job.hpp"
+
+namespace onced {
+
+// The version of the canonical form. It is digested, so another form can never meet this one's digests.
+inline constexpr std::uint8_t canonical_form_version = 1;
+
+// What "the same job" means: the bytes under which a result is stored, of which the store holds at most one row.
+// An effect key alone when the job has one, else type and operation id; tagged and length-prefixed (docs/storage.md),
+// so two different keys never meet, whatever the ids contain.
+struct Key {
+  Bytes bytes;
+  auto operator<=>(const Key &) const = default;
+};
+
+// Writes the job's key into `key`, reusing its memory. The job must have come from a parser.
+void assign_key(const Job &job, Key &key);
+
+// The keys behind the two ways to ask for a row. The lengths must be within limits.hpp.
+[[nodiscard]] Key key_of_operation(std::string_view type, std::string_view operation_id);
+[[nodiscard]] Key key_of_effect(std::string_view effect_key);
+
+// SHA-256 through OpenSSL with one context reused. One thread at a time. The constructor throws std::runtime_error
+// where OpenSSL has no SHA-256 (a broken installation).
+class Digester {
+public:
+  Digester();
+  ~Digester();
+  Digester(Digester &&) noexcept;
+  Digester &operator=(Digester &&) noexcept;
+
+  // The digest of an intent: canonical form version, type and canonical payload, length-prefixed. Not of ids, attempts,
+  // times or trace context, which differ between deliveries of one intent.
+  [[nodiscard]] Digest intent(std::string_view type, BytesView canonical_payload);
+
+  // Plain SHA-256.
+  [[nodiscard]] Digest plain(BytesView bytes);
+
+  // The first 8 bytes of plain SHA-256.
+  [[nodiscard]] Tag tag(BytesView job);
+
+private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace onced

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+// Every limit of onced, each with its unit and its reason. A number that bounds something is here or nowhere.
+namespace onced::limits {
+
+// --- The job ------------------------------------------------------------------------------------------------------
+
+// Fits the one-byte length prefix of the key (docs/storage.md).
+inline constexpr std::size_t operation_id_bytes_max = 255;
+inline constexpr std::size_t effect_key_bytes_max = 255;
+// A type is a name in a registry, not data.
+inline constexpr std::size_t type_bytes_max = 64;
+// W3C trace context needs 55 bytes in version 00; later versions may be longer.
+inline constexpr std::size_t traceparent_bytes_max = 255;
+// Containers inside each other, the job's own map included. Enough for any intent written by hand; bounds every stack.
+inline constexpr std::size_t nesting_max = 16;
+// Elements of `numbers` in a `sum` job.
+inline constexpr std::size_t sum_numbers_max = 65'536;
+// Bytes of a handler's canonical result. It is repeated in every duplicate's reply, so it stays small.
+inline constexpr std::size_t result_bytes_max = 64 * 1024;
+// Bytes of text that explain an outcome, in replies and dead letters.
+inline constexpr std::size_t detail_bytes_max = 1024;
+
+// --- The wire -----------------------------------------------------------------------------------------------------
+
+// One ZeroMQ frame, either way. ZeroMQ closes the connection of whoever exceeds it.
+inline constexpr std::size_t message_bytes_max = 1024 * 1024;
+// Deliveries in one message.
+inline constexpr std::size_t deliveries_per_message_max = 4096;
+// What the envelope of a batch of one adds to the job: array and bin headers, ids, numbers (61 bytes at most).
+inline constexpr std::size_t envelope_bytes_max = 64;
+// The largest job that fits a message. A sender settles a larger one as `invalid` by itself.
+inline constexpr std::size_t job_bytes_max = message_bytes_max - envelope_bytes_max;
+// A query or greeting of a peer is a few ids.
+inline constexpr std::size_t query_bytes_max = 4096;
+// Rows of one answer to `dead-letters list`; the asker pages on.
+inline constexpr std::size_t rows_per_answer_max = 100;
+// Messages waiting in one peer's pipe, each way. With message_bytes_max it bounds the memory of a peer.
+inline constexpr int receive_high_water_messages = 16;
+inline constexpr int send_high_water_messages = 64;
+// Senders whose way back the worker remembers; the one silent for longest is forgotten first and greets again.
+inline constexpr std::size_t known_senders_max = 4096;
+// Connections to the job and reply sockets together. ZeroMQ misbehaves when descriptors run out, so a limit comes
+// first.
+inline constexpr int sockets_max = 4096;
+
+// --- The worker ---------------------------------------------------------------------------------------------------
+
+inline constexpr unsigned worker_threads_max = 64;
+// Messages and bytes that wait between the gateway and the worker threads. Beyond it the gateway stops reading.
+inline constexpr std::size_t handover_messages_max = 1024;
+inline constexpr std::size_t handover_bytes_max = 16 * 1024 * 1024;
+// What one worker thread takes into one transaction: it stops taking at the first of these that is reached.
+inline constexpr std::size_t batch_deliveries_target = 4096;
+inline constexpr std::size_t batch_bytes_target = 4 * 1024 * 1024;
+// Encoded replies that wait for the gateway. Beyond it replies are dropped, which the next delivery heals.
+inline constexpr std::size_t outgoing_bytes_max = 64 * 1024 * 1024;
+// Queries that wait for their thread; beyond it a query is answered `busy`.
+inline constexpr std::size_t queries_waiting_max = 64;
+
+// --- The store ----------------------------------------------------------------------------------------------------
+
+// Dead letters kept. At the cap a delivery that would add one is answered `busy`.
+inline constexpr std::uint64_t dead_letters_max = 1'000'000;
+// Times a transaction that lost a race for locks is tried again before its deliveries are answered `busy`.
+inline constexpr unsigned commit_retries_max = 16;
+
+// --- The sender ---------------------------------------------------------------------------------------------------
+
+// Jobs and bytes that a sender in memory holds unsettled or settled but not yet fetched; then `submit` waits.
+inline constexpr std::size_t sender_jobs_max = 65'536;
+inline constexpr std::size_t sender_bytes_max = 64 * 1024 * 1024;
+// Jobs in flight: sent, and their acknowledgement not yet timed out.
+inline constexpr std::size_t window_jobs_max = 8192;
+// Bytes of jobs in flight.
+inline constexpr std::size_t window_bytes_max = 8 * 1024 * 1024;
+// Jobs packed into one message by `Sender`: past this, packing gains nothing and latency grows.
+inline constexpr std::size_t deliveries_per_send = 256;
+
+static_assert(operation_id_bytes_max <= 255 && effect_key_bytes_max <= 255 && type_bytes_max <= 255,
+              "the key prefixes each of them with one byte of length");
+static_assert(envelope_bytes_max < message_bytes_max, "a message holds at least one job");
+static_assert(result_bytes_max + detail_bytes_max + envelope_bytes_max <= message_bytes_max,
+              "any one reply fits a message");
+static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
+static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");
+static_assert(deliveries_per_send <= deliveries_per_message_max, "what the sender packs is accepted");
+static_assert(window_bytes_max >= job_bytes_max, "any one job fits the window");
+static_assert(sender_bytes_max >= window_bytes_max && sender_jobs_max >= window_jobs_max,
+              "the window lies inside what the sender holds");
+
+} // namespace onced::limits

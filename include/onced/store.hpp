@@ -1,0 +1,180 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "onced/bytes.hpp"
+#include "onced/clock.hpp"
+#include "onced/digest.hpp"
+#include "onced/error.hpp"
+#include "onced/handler.hpp"
+#include "onced/ids.hpp"
+#include "onced/job.hpp"
+#include "onced/kill_point.hpp"
+#include "onced/limits.hpp"
+#include "onced/outcome.hpp"
+#include "onced/random.hpp"
+
+namespace onced {
+
+// What an acknowledgement of a final outcome promises.
+enum class Durability : std::uint8_t {
+  // The row is on stable storage: fdatasync of the log has returned. It survives a crash of the process and of the
+  // machine
+  // (RocksDB, WriteOptions::sync).
+  fsync,
+  // The row is in the page cache of the operating system. It survives a crash of the process; a power cut may lose it.
+  page_cache,
+};
+
+// "fsync" or "page-cache", as on the command line, in replies and in rows.
+[[nodiscard]] std::string_view name_of(Durability durability);
+[[nodiscard]] std::optional<Durability> durability_of(std::string_view name);
+
+// Holds the data directory against every other process, by a kernel lock on `onced.lock` that ends with the process.
+// A worker takes it before it binds a socket and keeps it across reopenings of the store.
+class DirectoryLock {
+public:
+  enum class Mode : std::uint8_t { exclusive, shared };
+
+  // Creates the directory (mode 0700) and the lock file when `exclusive`. Errors: `locked`, naming the process that
+  // holds it; `not_found` (shared only); `store_unavailable` when the directory cannot be used.
+  [[nodiscard]] static Result<DirectoryLock> take(const std::filesystem::path &directory, Mode mode);
+
+  DirectoryLock(DirectoryLock &&other) noexcept;
+  DirectoryLock &operator=(DirectoryLock &&other) noexcept;
+  ~DirectoryLock();
+
+private:
+  explicit DirectoryLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_ = -1;
+};
+
+// The file system under the store; opaque here. Fault tests pass their own (src/store/environment.hpp).
+class StorageEnvironment;
+
+struct StoreOptions {
+  std::filesystem::path directory; // the data directory; the caller holds its DirectoryLock
+  Durability durability = Durability::fsync;
+  bool read_only = false;   // nothing is written, not even recovery
+  bool accept_loss = false; // open although acknowledged rows may be missing, and forget that they were there
+  std::size_t block_cache_bytes = 128U * 1024 * 1024; // blocks, index and filters, memtables included
+  std::uint64_t dead_letters_max = limits::dead_letters_max;
+  std::shared_ptr<StorageEnvironment> environment; // null: the operating system's
+  KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
+};
+
+// One arrival of a job, ready to be committed. Everything borrowed stays valid during the call.
+struct Delivery {
+  BytesView bytes;          // as they arrived; kept when it becomes a dead letter
+  SenderId sender;          // zero: a bare message
+  Sequence sequence{0};     // 0: a bare message
+  WallTime issued_at{};     // the sender's claim; zero: none
+  const Job *job = nullptr; // null: no canonical form, and `defect` says why
+  std::string_view defect;  // why there is no job
+  const Key *key = nullptr; // of the job
+  Digest digest;            // of the job
+};
+
+// What became of one delivery, in full.
+struct Settlement {
+  Outcome outcome = Outcome::busy;
+  Bytes result;       // canonical MessagePack; empty unless stored or duplicate
+  std::string detail; // why, for the outcomes that are no success; empty otherwise
+};
+
+enum class Phase : std::uint8_t {
+  committed = 0, // the result is there
+  pending = 1,   // a queued job holds the key
+  failed = 2,    // a queued job failed for good
+};
+
+[[nodiscard]] std::string_view name_of(Phase phase);
+
+// One row of `operations`.
+struct OperationRow {
+  Phase phase = Phase::committed;
+  Digest digest;
+  Bytes result;
+  std::string operation_id;
+  std::string type;
+  std::string effect_key;
+  WallTime issued_at; // zero: the producer said none
+  WallTime committed_at;
+  std::string worker_build;
+  Durability durability = Durability::fsync;
+};
+
+// One row of `dead_letters`.
+struct DeadLetter {
+  DeadLetterId id;
+  Outcome reason = Outcome::invalid; // conflict, invalid, failed or expired
+  std::string detail;
+  Bytes bytes;              // as they arrived
+  std::string operation_id; // this and the next two empty where the bytes are no job
+  std::string type;
+  std::string effect_key;
+  SenderId sender;
+  Sequence sequence{0};
+  WallTime issued_at;
+  std::uint64_t deliveries = 0; // arrivals of this same bad job
+  std::uint64_t receives = 0;
+  std::uint64_t redrives = 0;
+  WallTime first_at;
+  WallTime last_at;
+  std::optional<Digest> stored_digest;  // of the row that was there; conflict only
+  std::optional<Digest> offered_digest; // of this job; absent where the bytes are no job
+};
+
+// Rows, counted by scanning: the figure by which effects are counted.
+struct Counts {
+  std::uint64_t results = 0;
+  std::uint64_t dead_letters = 0;
+  std::uint64_t pending = 0;
+};
+
+// The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
+// All calls may be made from any thread, except that nothing may run beside the destructor.
+class Store {
+public:
+  // Opens or creates the database and begins a new boot (except read-only). `clock` and `random` must outlive the
+  // store. Errors: `not_found` (read-only), `newer_format`, `corrupt`, `loss_suspected`, `locked`, `store_unavailable`.
+  [[nodiscard]] static Result<std::unique_ptr<Store>> open(const StoreOptions &options, Clock &clock, Random &random);
+
+  ~Store();
+  Store(const Store &) = delete;
+  Store &operator=(const Store &) = delete;
+
+  // Settles every delivery of the batch in one transaction and returns their settlements in order, after what they say
+  // is on stable storage (page_cache: in the page cache). Deliveries whose key is there already neither lock nor write.
+  // Error `store_unavailable`: an I/O error; whether the batch was written is unknown, nothing may be acknowledged, and
+  // from then on every commit of this store fails: close it and open it again.
+  [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
+
+  // The row of a key, or nothing. Errors: `corrupt`, `store_unavailable`.
+  [[nodiscard]] Result<std::optional<OperationRow>> get(const Key &key) const;
+
+  // Scans everything, so it takes time in proportion. Errors: `corrupt`, `store_unavailable`.
+  [[nodiscard]] Result<Counts> count() const;
+
+  // Up to `rows` dead letters in the order of their ids, from the one after `after`. Errors: as `count`.
+  [[nodiscard]] Result<std::vector<DeadLetter>> dead_letters(std::size_t rows,
+                                                             const std::optional<DeadLetterId> &after) const;
+  [[nodiscard]] Result<std::optional<DeadLetter>> dead_letter(const DeadLetterId &id) const;
+
+  // The id of this opening. Zero when read-only.
+  [[nodiscard]] BootId boot() const;
+  [[nodiscard]] Durability durability() const;
+
+private:
+  class Impl;
+  explicit Store(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace onced

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "onced/clock.hpp"
+#include "onced/error.hpp"
+#include "onced/event_log.hpp"
+#include "onced/handler.hpp"
+#include "onced/ids.hpp"
+#include "onced/kill_point.hpp"
+#include "onced/random.hpp"
+#include "onced/store.hpp"
+
+namespace onced {
+
+struct WorkerOptions {
+  StoreOptions store;                                    // its kill_switch is set by the worker
+  std::string jobs_endpoint = "tcp://127.0.0.1:5570";    // bound by a PULL socket
+  std::string replies_endpoint = "tcp://127.0.0.1:5571"; // bound by a ROUTER socket
+  unsigned threads = 2;                                  // worker threads, 1 to limits::worker_threads_max
+  KillSwitch kill_switch;
+};
+
+// A running worker: it receives jobs, commits each result once, and replies. It owns its threads and sockets.
+class Worker {
+public:
+  // Locks the directory, opens the store, binds the sockets and starts the threads, in this order, and returns once
+  // jobs are being taken. The threads block all signals. `clock`, `random` and `log` must outlive the worker. Errors:
+  // `usage`, `locked`, `endpoint`, and those of Store::open.
+  [[nodiscard]] static Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Handlers handlers,
+                                                             Clock &clock, Random &random, EventLog &log);
+
+  // Drains, then waits for the threads.
+  ~Worker();
+  Worker(const Worker &) = delete;
+  Worker &operator=(const Worker &) = delete;
+
+  // The endpoints really bound: ports in place of `*`.
+  [[nodiscard]] const std::string &jobs_endpoint() const;
+  [[nodiscard]] const std::string &replies_endpoint() const;
+  [[nodiscard]] BootId boot() const;
+  [[nodiscard]] Durability durability() const;
+
+  // Stops reading; what was read is committed and its replies handed over, or left untouched. Returns at once. Any
+  // thread.
+  void drain();
+
+  // Waits until the worker has stopped: by `drain`, or because the store failed. Error: `store_unavailable`. One
+  // thread.
+  [[nodiscard]] Result<void> wait();
+
+private:
+  class Impl;
+  explicit Worker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+} // namespace onced
