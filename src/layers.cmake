@@ -1,5 +1,56 @@
-# The layers, lowest first. A folder includes only include/onced/ and the layers above its line here; tools/check holds it to that.
+# The layers, lowest first. A folder includes only include/onced/ and the layers listed before it; tools/check holds it to that.
 onced_layer(job
-  src/job/clock.cpp
+  src/job/canonical.cpp
+  src/job/digest.cpp
   src/job/error.cpp
-  src/job/ids.cpp)
+  src/job/exact_sum.cpp
+  src/job/handlers.cpp
+  src/job/ids.cpp
+  src/job/job_parser.cpp
+  src/job/messagepack.cpp
+  src/job/sum.cpp
+  src/job/system.cpp
+  src/job/utf8.cpp
+  src/job/version.cpp)
+# The commit is looked up at every build; only when it has changed is its header written, and this one file compiled again.
+add_custom_target(onced_commit
+  COMMAND "${CMAKE_COMMAND}" -DSOURCE_DIR=${CMAKE_CURRENT_SOURCE_DIR}
+          -DOUTPUT=${CMAKE_BINARY_DIR}/generated/onced_commit.hpp -P "${CMAKE_CURRENT_SOURCE_DIR}/cmake/version.cmake"
+  BYPRODUCTS "${CMAKE_BINARY_DIR}/generated/onced_commit.hpp"
+  COMMENT "Looking up the commit" VERBATIM)
+add_dependencies(onced_job onced_commit)
+set_source_files_properties(src/job/version.cpp PROPERTIES
+  INCLUDE_DIRECTORIES "${CMAKE_BINARY_DIR}/generated"
+  COMPILE_DEFINITIONS "ONCED_VERSION=\"${PROJECT_VERSION}\";ONCED_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\"")
+onced_layer(delivery
+  src/delivery/backoff.cpp
+  src/delivery/kill_point.cpp
+  src/delivery/redelivery.cpp)
+onced_layer(store
+  src/store/commit_lane.cpp
+  src/store/database.cpp
+  src/store/descriptor.cpp
+  src/store/directory_lock.cpp
+  src/store/durable_mark.cpp
+  src/store/names.cpp
+  src/store/records.cpp
+  src/store/store.cpp
+  src/store/tuning.cpp)
+onced_layer(wire
+  src/wire/messages.cpp
+  src/wire/query.cpp
+  src/wire/raw_message.cpp
+  src/wire/sockets.cpp
+  src/wire/wake.cpp)
+onced_layer(sender
+  src/sender/connection.cpp
+  src/sender/sender.cpp)
+onced_layer(worker
+  src/worker/batch_thread.cpp
+  src/worker/gateway.cpp
+  src/worker/handover.cpp
+  src/worker/intake.cpp
+  src/worker/outgoing.cpp
+  src/worker/query_thread.cpp
+  src/worker/routes.cpp
+  src/worker/worker.cpp)

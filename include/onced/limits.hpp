@@ -44,9 +44,8 @@ inline constexpr int receive_high_water_messages = 16;
 inline constexpr int send_high_water_messages = 64;
 // Senders whose way back the worker remembers; the one silent for longest is forgotten first and greets again.
 inline constexpr std::size_t known_senders_max = 4096;
-// Connections to the job and reply sockets together. ZeroMQ misbehaves when descriptors run out, so a limit comes
-// first.
-inline constexpr int sockets_max = 4096;
+// One frame of an answer: a dead letter with its bytes, or a page of rows.
+inline constexpr std::size_t answer_bytes_max = 4 * 1024 * 1024;
 
 // --- The worker ---------------------------------------------------------------------------------------------------
 
@@ -80,16 +79,24 @@ inline constexpr std::size_t window_jobs_max = 8192;
 inline constexpr std::size_t window_bytes_max = 8 * 1024 * 1024;
 // Jobs packed into one message by `Sender`: past this, packing gains nothing and latency grows.
 inline constexpr std::size_t deliveries_per_send = 256;
+// The longest wait before a job is sent again. Keeps timers far from overflow; who waits longer does not want a resend.
+inline constexpr std::chrono::hours retry_delay_max{24};
+// How long an accepted job waits before its sender asks again: rare beside the seconds that a queued job may take.
+inline constexpr std::chrono::seconds accepted_ask_again{30};
 
 static_assert(operation_id_bytes_max <= 255 && effect_key_bytes_max <= 255 && type_bytes_max <= 255,
               "the key prefixes each of them with one byte of length");
 static_assert(envelope_bytes_max < message_bytes_max, "a message holds at least one job");
 static_assert(result_bytes_max + detail_bytes_max + envelope_bytes_max <= message_bytes_max,
               "any one reply fits a message");
+static_assert(answer_bytes_max >= 2 * message_bytes_max &&
+                  answer_bytes_max >= rows_per_answer_max * 8 * detail_bytes_max,
+              "any one dead letter, and any page of rows, fits an answer");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
 static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");
 static_assert(deliveries_per_send <= deliveries_per_message_max, "what the sender packs is accepted");
 static_assert(window_bytes_max >= job_bytes_max, "any one job fits the window");
+static_assert(accepted_ask_again <= retry_delay_max, "an accepted job is asked for within the longest wait");
 static_assert(sender_bytes_max >= window_bytes_max && sender_jobs_max >= window_jobs_max,
               "the window lies inside what the sender holds");
 

@@ -1,0 +1,178 @@
+#include "delivery/redelivery.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "job/check.hpp"
+
+namespace onced {
+
+Redelivery::Redelivery(const RedeliveryOptions &options, Random &random)
+    : options_(options), backoff_(options.acknowledgement_timeout, options.acknowledgement_timeout_max),
+      jitter_(random.next()) {
+  ONCED_CHECK(options_.window_jobs_max > 0 && options_.window_bytes_max > 0);
+  options_.accepted_ask_again = std::clamp<std::chrono::milliseconds>(
+      options_.accepted_ask_again, std::chrono::milliseconds(1), limits::retry_delay_max);
+}
+
+bool Redelivery::has_room(std::size_t job_bytes) const {
+  return jobs_.size() < options_.jobs_max && job_bytes <= options_.window_bytes_max &&
+         job_bytes <= options_.bytes_max - counters_.bytes;
+}
+
+Sequence Redelivery::add(Bytes job, const Tag &tag, WallTime issued_at) {
+  // A job larger than the window would never be sent, and no job behind it either.
+  ONCED_CHECK(has_room(job.size()));
+  const Sequence sequence = take_sequence();
+  const std::uint64_t number = number_of(sequence);
+  counters_.bytes += job.size();
+  jobs_.emplace(number, Job{std::move(job), tag, issued_at, State::due, 0, 0, {}});
+  due_.insert(due_.end(), number);
+  return sequence;
+}
+
+Sequence Redelivery::take_sequence() {
+  ONCED_CHECK(last_sequence_ < std::numeric_limits<std::uint64_t>::max());
+  return Sequence{++last_sequence_};
+}
+
+void Redelivery::on_greeting(const BootId &boot, MonotonicTime now) {
+  expire_timers(now);
+  if (boot_ == boot) return;
+  boot_ = boot;
+  for (auto &[number, job] : jobs_) {
+    job.attempts_before_boot = job.attempts;
+    if (job.state != State::due) make_due(number, job);
+  }
+}
+
+std::vector<Redelivery::DueJob> Redelivery::due(MonotonicTime now, std::size_t jobs_max, std::size_t bytes_max) {
+  expire_timers(now);
+  std::vector<DueJob> result;
+  if (!boot_) return result;
+
+  std::size_t bytes = 0;
+  // Stops at the first job that does not fit: a large job is not passed by for ever.
+  for (const std::uint64_t number : due_) {
+    const Job &job = jobs_.at(number);
+    const std::size_t bytes_with_it = bytes + job.bytes.size();
+    if (result.size() >= jobs_max || !window_admits(result.size() + 1, bytes_with_it)) break;
+    if (!result.empty() && bytes_with_it > bytes_max) break;
+    bytes = bytes_with_it;
+    result.push_back({Sequence{number}, job.tag, job.attempts + 1, job.issued_at, job.bytes});
+  }
+  return result;
+}
+
+void Redelivery::sent(std::span<const DueJob> jobs, MonotonicTime now) {
+  for (const DueJob &sent_job : jobs) {
+    const std::uint64_t number = number_of(sent_job.sequence);
+    Job &job = jobs_.at(number);
+    ONCED_CHECK(job.state == State::due && job.attempts + 1 == sent_job.attempt);
+    ONCED_CHECK(window_admits(1, job.bytes.size()));
+    ++job.attempts;
+    if (job.attempts > 1) ++counters_.resends;
+    make_timed(number, job, State::in_flight, now + backoff_of(job));
+  }
+}
+
+Redelivery::ReplyResult Redelivery::on_reply(const Reply &reply, MonotonicTime now) {
+  const std::uint64_t number = number_of(reply.sequence);
+  const auto found = jobs_.find(number);
+  if (found == jobs_.end() || found->second.tag != reply.tag || found->second.attempts == 0) {
+    ++counters_.ignored_replies;
+    return {ReplyEffect::ignored, std::nullopt};
+  }
+
+  Job &job = found->second;
+  if (!traits_of(reply.outcome).final) {
+    wait_for(number, job, reply.outcome, now);
+    return {ReplyEffect::waiting, std::nullopt};
+  }
+
+  leave_state(number, job);
+  counters_.bytes -= job.bytes.size();
+  Settled settled{reply.sequence, reply.outcome,   Bytes(reply.result), std::string(reply.detail),
+                  job.attempts,   reply.durability};
+  jobs_.erase(found);
+  return {ReplyEffect::settled, std::move(settled)};
+}
+
+std::optional<MonotonicTime> Redelivery::next_due(MonotonicTime now) const {
+  if (!boot_) return std::nullopt;
+  if (!due_.empty() && window_admits(1, jobs_.at(*due_.begin()).bytes.size())) return now;
+  // Where the window is full, jobs are in flight, so there is a timer.
+  if (timers_.empty()) return std::nullopt;
+  return std::max(now, timers_.begin()->first);
+}
+
+Redelivery::Counters Redelivery::counters() const {
+  Counters counters = counters_;
+  counters.unsettled = jobs_.size();
+  return counters;
+}
+
+bool Redelivery::window_admits(std::size_t jobs, std::size_t bytes) const {
+  // Neither difference wraps: what is in flight is always within the window.
+  return jobs <= options_.window_jobs_max - counters_.in_flight &&
+         bytes <= options_.window_bytes_max - counters_.in_flight_bytes;
+}
+
+MonotonicTime::duration Redelivery::backoff_of(const Job &job) {
+  // A job made due by a greeting may be answered by a late reply of the earlier boot, before any attempt to this one.
+  return backoff_.after(std::max<std::uint32_t>(1, job.attempts - job.attempts_before_boot), jitter_);
+}
+
+// Takes the job out of the set and the counts of its state.
+void Redelivery::leave_state(std::uint64_t number, const Job &job) {
+  if (job.state == State::due) {
+    due_.erase(number);
+    return;
+  }
+  timers_.erase({job.timer, number});
+  if (job.state == State::waiting) {
+    --counters_.waiting;
+    return;
+  }
+  --counters_.in_flight;
+  counters_.in_flight_bytes -= job.bytes.size();
+}
+
+void Redelivery::make_due(std::uint64_t number, Job &job) {
+  leave_state(number, job);
+  job.state = State::due;
+  due_.insert(number);
+}
+
+void Redelivery::make_timed(std::uint64_t number, Job &job, State state, MonotonicTime timer) {
+  leave_state(number, job);
+  job.state = state;
+  job.timer = timer;
+  timers_.emplace(timer, number);
+  if (state == State::waiting) {
+    ++counters_.waiting;
+    return;
+  }
+  ++counters_.in_flight;
+  counters_.in_flight_bytes += job.bytes.size();
+}
+
+void Redelivery::wait_for(std::uint64_t number, Job &job, Outcome outcome, MonotonicTime now) {
+  MonotonicTime timer = now;
+  if (outcome == Outcome::accepted) {
+    timer += options_.accepted_ask_again;
+  } else {
+    timer += backoff_of(job);
+  }
+  if (job.state == State::waiting) timer = std::min(timer, job.timer);
+  make_timed(number, job, State::waiting, timer);
+}
+
+void Redelivery::expire_timers(MonotonicTime now) {
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    const std::uint64_t number = timers_.begin()->second;
+    make_due(number, jobs_.at(number));
+  }
+}
+
+} // namespace onced

@@ -1,0 +1,73 @@
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "job/utf8.hpp"
+#include "onced/handler.hpp"
+#include "onced/limits.hpp"
+
+namespace onced {
+namespace {
+
+HandlerResult call(const InlineHandler &handler, const Job &job) {
+  try {
+    return handler({job.operation_id, job.type, job.traceparent, job.payload});
+  } catch (const std::exception &exception) {
+    return Failed{std::string("the handler threw: ") + exception.what()};
+  } catch (...) {
+    return Failed{"the handler threw something that is no std::exception"};
+  }
+}
+
+// A detail is text for replies and dead letters, whatever the handler put in it.
+std::string presentable(std::string detail) {
+  if (detail.size() <= limits::detail_bytes_max && utf8::valid(detail)) return detail;
+  return utf8::repaired(detail, limits::detail_bytes_max);
+}
+
+HandlerResult in_canonical_form(Done done, JobParser &parser) {
+  const auto canonical = parser.canonical(done.result);
+  if (!canonical) {
+    return Failed{"the result has no canonical form: " + std::string(name_of(canonical.error()))};
+  }
+  if (canonical->size() > limits::result_bytes_max) {
+    return Failed{"the result has " + std::to_string(canonical->size()) + " bytes, more than " +
+                  std::to_string(limits::result_bytes_max)};
+  }
+  done.result.assign(*canonical);
+  return done;
+}
+
+} // namespace
+
+Result<void> Handlers::add_inline(std::string type, InlineHandler handler) {
+  if (type.empty() || type.size() > limits::type_bytes_max) {
+    return tl::unexpected(Error{ErrorCode::usage, "type \"" + utf8::repaired(type, limits::type_bytes_max) + "\"",
+                                "has " + std::to_string(type.size()) + " bytes",
+                                "name it with 1 to " + std::to_string(limits::type_bytes_max) + " bytes"});
+  }
+  if (inline_.contains(type)) {
+    return tl::unexpected(
+        Error{ErrorCode::usage, "type \"" + type + "\"", "has a handler already", "register each type once"});
+  }
+  inline_.emplace(std::move(type), std::move(handler));
+  return {};
+}
+
+HandlerResult Handlers::run(const Job &job, JobParser &parser) const {
+  const auto found = inline_.find(job.type);
+  if (found == inline_.end()) return Invalid{presentable("unknown type \"" + job.type + "\"")};
+  HandlerResult result = call(found->second, job);
+  if (auto *done = std::get_if<Done>(&result)) return in_canonical_form(std::move(*done), parser);
+  if (auto *invalid = std::get_if<Invalid>(&result)) invalid->detail = presentable(std::move(invalid->detail));
+  if (auto *failed = std::get_if<Failed>(&result)) failed->detail = presentable(std::move(failed->detail));
+  return result;
+}
+
+Handlers built_in_handlers() {
+  Handlers handlers;
+  static_cast<void>(handlers.add_inline("sum", sum_handler)); // an empty registry takes any name
+  return handlers;
+}
+
+} // namespace onced

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "job/messagepack.hpp"
+#include "onced/store.hpp"
+#include "store/database.hpp"
+#include "store/records.hpp"
+
+namespace onced::store {
+
+// What all lanes of a store share.
+struct CommitContext {
+  Database &database;
+  const StoreOptions &options;
+  Clock &clock;
+  std::atomic<std::uint64_t> &dead_letters; // rows there are, counting those about to be committed
+};
+
+// Takes one batch at a time through look-up, verdicts and one transaction. A store keeps a lane for each thread that
+// commits at the same time; its buffers and its Transaction object serve batch after batch. One thread at a time.
+class CommitLane {
+public:
+  // `number` names this lane's row of counters, which no other lane writes: a shared row would serialise the
+  // transactions.
+  CommitLane(CommitContext context, unsigned number, LaneCounters counters);
+
+  // As Store::commit. An error means that the store must be given up.
+  [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
+
+private:
+  // Every delivery of the batch that has the same key, and what is known of that key's row.
+  struct Group {
+    enum class State : std::uint8_t { absent, present, damaged };
+    const Key *key = nullptr;
+    State state = State::absent; // in the database
+    Phase phase = Phase::committed;
+    Digest digest;
+    Bytes result;
+    bool claimed = false; // absent in the database; this batch's row, described by the fields above
+    std::size_t claimant = 0;
+  };
+
+  // A dead letter to write: its first delivery, and how many there are in this batch.
+  struct Letter {
+    std::size_t delivery = 0;
+    std::uint64_t deliveries = 0;
+    Outcome reason = Outcome::invalid;
+    std::string detail;
+    std::optional<Digest> stored_digest;
+    bool refused = false; // no room: its deliveries are answered `busy`
+  };
+
+  enum class Step : std::uint8_t { committed, lost_race, retry };
+
+  void group_by_key();
+  [[nodiscard]] Result<void> look_up();
+  void take_row(Group &group, BytesView value);
+
+  void decide(const Handlers &handlers);
+  void decide_one(std::size_t at, const Handlers &handlers);
+  void compare(std::size_t at, const Group &group);
+  void run_handler(std::size_t at, Group &group, const Handlers &handlers);
+  void bury(std::size_t at, Outcome reason, std::string detail, const std::optional<Digest> &stored_digest);
+
+  [[nodiscard]] Result<void> write(const Handlers &handlers);
+  [[nodiscard]] Result<Step> try_write();
+  [[nodiscard]] rocksdb::Status claim_keys(bool &lost_race);
+  [[nodiscard]] rocksdb::Status put_letters();
+  [[nodiscard]] rocksdb::Status put_letter(const DeadLetterId &id, Letter &letter);
+  [[nodiscard]] rocksdb::Status put_counters(LaneCounters &counters);
+  void abandon();
+  void answer_busy_where_unwritten(std::string_view detail);
+
+  [[nodiscard]] DeadLetter describe_letter(const DeadLetterId &id, const Letter &letter) const;
+  [[nodiscard]] bool reserve_dead_letter();
+  void arrive(KillPoint point);
+
+  CommitContext context_;
+  LaneCounters counters_;
+  std::string counters_name_;
+  std::unique_ptr<rocksdb::Transaction> transaction_;
+  JobParser parser_;
+  Digester digester_;
+  RecordDecoder decoder_;
+
+  // The batch in hand.
+  std::span<const Delivery> batch_;
+  WallTime now_;
+  std::vector<std::size_t> by_key_; // deliveries that are jobs, in the order of their keys, then of arrival
+  std::vector<std::size_t> group_of_;
+  std::vector<Group> groups_;
+  std::size_t group_count_ = 0;
+  std::map<DeadLetterId, Letter> letters_;
+  std::vector<std::optional<DeadLetterId>> letter_of_;
+  std::vector<bool> unwritten_; // the settlement rests on what this batch writes
+  std::vector<Settlement> settlements_;
+  std::uint64_t reserved_letters_ = 0;
+
+  // Buffers.
+  std::vector<rocksdb::Slice> look_up_keys_;
+  std::vector<rocksdb::PinnableSlice> look_up_values_;
+  std::vector<rocksdb::Status> look_up_statuses_;
+  Bytes record_;
+};
+
+} // namespace onced::store

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <rocksdb/db.h>
+#include <rocksdb/utilities/transaction_db.h>
+
+#include "onced/error.hpp"
+#include "onced/store.hpp"
+#include "store/durable_mark.hpp"
+#include "store/environment.hpp"
+
+namespace onced::store {
+
+// A RocksDB status as an Error about `concerns`. Corruption is `corrupt`, a foreign lock `locked`, all else
+// `store_unavailable`.
+[[nodiscard]] Error status_error(const rocksdb::Status &status, const std::string &concerns);
+
+// True where the same transaction may be tried again: it lost a race, and nothing of it was written.
+[[nodiscard]] bool is_retryable(const rocksdb::Status &status);
+
+// Whether a background error was reported. RocksDB goes read-only then; a worker must not go on with that database.
+class Health;
+
+// The open RocksDB database, its column families and its mark. What the rows mean is not its business.
+class Database {
+public:
+  // Opens or creates DIRECTORY/db and holds it against the mark. Writes nothing of its own, so a refused opening can be
+  // repeated. Errors: as Store::open.
+  [[nodiscard]] static Result<std::unique_ptr<Database>> open(const StoreOptions &options);
+
+  ~Database();
+  Database(const Database &) = delete;
+  Database &operator=(const Database &) = delete;
+
+  [[nodiscard]] rocksdb::DB *db() const { return db_.get(); }
+  // Null when read-only.
+  [[nodiscard]] rocksdb::TransactionDB *transactions() const { return transactions_; }
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *operations() const { return families_[1]; }
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *dead_letters() const { return families_[2]; }
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *meta() const { return families_[3]; }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+  // Raises the mark to the last visible write. Call after a synced write: with every writer synced, visible is durable.
+  void mark_durable() { mark_.advance(db_->GetLatestSequenceNumber()); }
+
+  // Nothing, or what RocksDB reported in the background.
+  [[nodiscard]] Result<void> health() const;
+
+private:
+  Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
+           DurableMark mark, std::shared_ptr<Health> health);
+  [[nodiscard]] Result<void> open_files(const StoreOptions &options);
+
+  std::filesystem::path path_;
+  bool read_only_;
+  std::shared_ptr<StorageEnvironment> environment_;
+  DurableMark mark_;
+  std::shared_ptr<Health> health_;
+  std::unique_ptr<rocksdb::DB> db_;
+  rocksdb::TransactionDB *transactions_ = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle *> families_;
+};
+
+} // namespace onced::store

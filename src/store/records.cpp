@@ -1,0 +1,200 @@
+#include "store/records.hpp"
+
+#include "onced/version.hpp"
+
+namespace onced::store {
+namespace {
+
+using messagepack::TokenReader;
+using messagepack::Writer;
+
+constexpr std::size_t operation_fields = 11;
+constexpr std::size_t dead_letter_fields = 17;
+constexpr std::size_t counters_fields = 3;
+constexpr std::size_t record_tokens_max = 32;
+
+Writer begin(Bytes &out, std::size_t fields) {
+  out.clear();
+  Writer writer(out);
+  writer.array(fields).positive(disk_format);
+  return writer;
+}
+
+// True where the value is an array of this format with so many fields.
+bool begin(TokenReader &reader, std::size_t fields) {
+  reader.array(fields);
+  return reader.require(reader.positive() == disk_format);
+}
+
+void write_time(Writer &writer, WallTime time) {
+  writer.positive(static_cast<std::uint64_t>(std::max<std::int64_t>(time.time_since_epoch().count(), 0)));
+}
+
+WallTime read_time(TokenReader &reader) {
+  const std::uint64_t microseconds = reader.positive();
+  reader.require(microseconds <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
+  return WallTime{std::chrono::microseconds{static_cast<std::int64_t>(microseconds)}};
+}
+
+void write_text(Writer &writer, std::string_view text) {
+  text.empty() ? writer.nil() : writer.string(text);
+}
+
+std::string_view read_text(TokenReader &reader) {
+  return reader.string_or_nil().value_or(std::string_view{});
+}
+
+void write_digest(Writer &writer, const std::optional<Digest> &digest) {
+  digest ? writer.binary(digest->view()) : writer.nil();
+}
+
+std::optional<Digest> read_digest(TokenReader &reader) {
+  const auto bytes = reader.binary_or_nil();
+  if (!bytes) return std::nullopt;
+  const auto digest = Digest::from(*bytes);
+  reader.require(digest.has_value());
+  return digest;
+}
+
+} // namespace
+
+std::optional<OperationRecord> RecordDecoder::operation(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (!begin(reader, operation_fields)) return std::nullopt;
+  OperationRecord record;
+  const std::uint64_t phase = reader.positive();
+  reader.require(phase <= static_cast<std::uint64_t>(Phase::failed));
+  record.phase = static_cast<Phase>(phase);
+  const auto digest = read_digest(reader);
+  reader.require(digest.has_value());
+  record.digest = digest.value_or(Digest{});
+  record.result = reader.binary();
+  record.operation_id = reader.string();
+  record.type = reader.string();
+  record.effect_key = read_text(reader);
+  record.issued_at = read_time(reader);
+  record.committed_at = read_time(reader);
+  record.worker_build = reader.string();
+  const std::uint64_t durability = reader.positive();
+  reader.require(durability <= static_cast<std::uint64_t>(Durability::page_cache));
+  record.durability = static_cast<Durability>(durability);
+  if (!reader.at_end()) return std::nullopt;
+  return record;
+}
+
+std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (!begin(reader, dead_letter_fields)) return std::nullopt;
+  DeadLetter letter;
+  letter.id = id;
+  const auto reason = outcome_of_code(reader.positive());
+  reader.require(reason && traits_of(*reason).final && !traits_of(*reason).success);
+  letter.reason = reason.value_or(Outcome::invalid);
+  letter.detail = reader.string();
+  letter.bytes = reader.binary();
+  letter.operation_id = read_text(reader);
+  letter.type = read_text(reader);
+  letter.effect_key = read_text(reader);
+  const auto sender = SenderId::from(reader.binary());
+  reader.require(sender.has_value());
+  letter.sender = sender.value_or(SenderId{});
+  letter.sequence = Sequence{reader.positive()};
+  letter.issued_at = read_time(reader);
+  letter.deliveries = reader.positive();
+  letter.receives = reader.positive();
+  letter.redrives = reader.positive();
+  letter.first_at = read_time(reader);
+  letter.last_at = read_time(reader);
+  letter.stored_digest = read_digest(reader);
+  letter.offered_digest = read_digest(reader);
+  if (!reader.at_end()) return std::nullopt;
+  return letter;
+}
+
+std::optional<LaneCounters> RecordDecoder::counters(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (!begin(reader, counters_fields)) return std::nullopt;
+  LaneCounters counters;
+  counters.results = reader.positive();
+  counters.dead_letters = reader.positive();
+  if (!reader.at_end()) return std::nullopt;
+  return counters;
+}
+
+std::optional<std::uint64_t> RecordDecoder::number(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  const std::uint64_t number = reader.positive();
+  if (!reader.at_end()) return std::nullopt;
+  return number;
+}
+
+void encode_operation(const OperationRecord &record, Bytes &out) {
+  Writer writer = begin(out, operation_fields);
+  writer.positive(static_cast<std::uint64_t>(record.phase)).binary(record.digest.view()).binary(record.result);
+  writer.string(record.operation_id).string(record.type);
+  write_text(writer, record.effect_key);
+  write_time(writer, record.issued_at);
+  write_time(writer, record.committed_at);
+  writer.string(record.worker_build).positive(static_cast<std::uint64_t>(record.durability));
+}
+
+void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
+  Writer writer = begin(out, dead_letter_fields);
+  writer.positive(static_cast<std::uint64_t>(letter.reason)).string(letter.detail).binary(letter.bytes);
+  write_text(writer, letter.operation_id);
+  write_text(writer, letter.type);
+  write_text(writer, letter.effect_key);
+  writer.binary(letter.sender.view()).positive(number_of(letter.sequence));
+  write_time(writer, letter.issued_at);
+  writer.positive(letter.deliveries).positive(letter.receives).positive(letter.redrives);
+  write_time(writer, letter.first_at);
+  write_time(writer, letter.last_at);
+  write_digest(writer, letter.stored_digest);
+  write_digest(writer, letter.offered_digest);
+}
+
+void encode_counters(const LaneCounters &counters, Bytes &out) {
+  begin(out, counters_fields).positive(counters.results).positive(counters.dead_letters);
+}
+
+void encode_number(std::uint64_t number, Bytes &out) {
+  out.clear();
+  Writer(out).positive(number);
+}
+
+DeadLetterId dead_letter_id(const Key &key, const Digest &digest, Outcome reason, Digester &digester) {
+  const Digest key_hash = digester.plain(key.bytes);
+  Bytes verdict(digest.view());
+  verdict += static_cast<char>(reason);
+  const Digest verdict_hash = digester.plain(verdict);
+  DeadLetterId id;
+  std::copy_n(key_hash.bytes.begin(), 8, id.bytes.begin());
+  std::copy_n(verdict_hash.bytes.begin(), 8, id.bytes.begin() + 8);
+  return id;
+}
+
+DeadLetterId dead_letter_id(BytesView bytes, Digester &digester) {
+  const Digest hash = digester.plain(bytes);
+  DeadLetterId id;
+  std::copy_n(hash.bytes.begin(), DeadLetterId::size, id.bytes.begin());
+  return id;
+}
+
+OperationRow to_row(const OperationRecord &record) {
+  return {.phase = record.phase,
+          .digest = record.digest,
+          .result = Bytes(record.result),
+          .operation_id = std::string(record.operation_id),
+          .type = std::string(record.type),
+          .effect_key = std::string(record.effect_key),
+          .issued_at = record.issued_at,
+          .committed_at = record.committed_at,
+          .worker_build = std::string(record.worker_build),
+          .durability = record.durability};
+}
+
+} // namespace onced::store

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "job/messagepack.hpp"
+#include "onced/store.hpp"
+
+// The values of the column families (docs/storage.md): MessagePack arrays that begin with the format's version.
+namespace onced::store {
+
+// A row of `operations`, its bytes borrowed.
+struct OperationRecord {
+  Phase phase = Phase::committed;
+  Digest digest;
+  BytesView result;
+  std::string_view operation_id;
+  std::string_view type;
+  std::string_view effect_key; // empty: none
+  WallTime issued_at;          // zero: none
+  WallTime committed_at;
+  std::string_view worker_build;
+  Durability durability = Durability::fsync;
+};
+
+// What the counters of one lane say; the sums over all lanes are the rows that there are.
+struct LaneCounters {
+  std::uint64_t results = 0;
+  std::uint64_t dead_letters = 0;
+};
+
+// Decodes records one after another and keeps its buffer between them. Nothing where the bytes are no record of this
+// format. One thread at a time.
+class RecordDecoder {
+public:
+  [[nodiscard]] std::optional<OperationRecord> operation(BytesView value);
+  [[nodiscard]] std::optional<DeadLetter> dead_letter(const DeadLetterId &id, BytesView value);
+  [[nodiscard]] std::optional<LaneCounters> counters(BytesView value);
+  [[nodiscard]] std::optional<std::uint64_t> number(BytesView value);
+
+private:
+  std::vector<messagepack::Token> tokens_;
+};
+
+// Each replaces what `out` holds, keeping its memory.
+void encode_operation(const OperationRecord &record, Bytes &out);
+void encode_dead_letter(const DeadLetter &letter, Bytes &out);
+void encode_counters(const LaneCounters &counters, Bytes &out);
+void encode_number(std::uint64_t number, Bytes &out);
+
+// The id of the dead letter that a delivery becomes: 8 bytes of SHA-256 of its key, then 8 of its digest and the
+// reason. Where the bytes are no job: the first 16 bytes of their SHA-256. So the same bad delivery, repeated, is one
+// row.
+[[nodiscard]] DeadLetterId dead_letter_id(const Key &key, const Digest &digest, Outcome reason, Digester &digester);
+[[nodiscard]] DeadLetterId dead_letter_id(BytesView bytes, Digester &digester);
+
+[[nodiscard]] OperationRow to_row(const OperationRecord &record);
+
+} // namespace onced::store

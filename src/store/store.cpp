@@ -1,0 +1,309 @@
+#include "onced/store.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "job/check.hpp"
+#include "onced/version.hpp"
+#include "store/commit_lane.hpp"
+#include "store/database.hpp"
+#include "store/records.hpp"
+
+namespace onced {
+
+using store::CommitLane;
+using store::Database;
+using store::LaneCounters;
+using store::RecordDecoder;
+using store::status_error;
+
+namespace {
+
+constexpr std::string_view counters_prefix = "counters/";
+
+Error damaged_row(const Database &database, std::string_view family, BytesView key) {
+  return {.code = ErrorCode::corrupt,
+          .concerns = database.path(),
+          .cause = "a row of " + std::string(family) + " is damaged, key " + to_hex(key),
+          .remedy = "restore the data directory from a copy"};
+}
+
+Error read_only_error(const Database &database) {
+  return {.code = ErrorCode::usage,
+          .concerns = database.path(),
+          .cause = "the store was opened read-only",
+          .remedy = "open it for writing to commit"};
+}
+
+rocksdb::ReadOptions scan_options() {
+  rocksdb::ReadOptions options;
+  options.fill_cache = false; // a scan must not push out what the worker uses
+  return options;
+}
+
+// The options of writes that must not be lost in any mode.
+rocksdb::WriteOptions synced() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
+rocksdb::Slice slice_of(BytesView bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+} // namespace
+
+class Store::Impl {
+public:
+  Impl(const StoreOptions &options, Clock &clock, std::unique_ptr<Database> database)
+      : options_(options), clock_(clock), database_(std::move(database)) {}
+  ~Impl();
+
+  Result<void> begin_boot(Random &random);
+
+  Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
+  Result<std::optional<OperationRow>> get(const Key &key) const;
+  Result<Counts> count() const;
+  Result<std::vector<DeadLetter>> dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after) const;
+  Result<std::optional<DeadLetter>> dead_letter(const DeadLetterId &id) const;
+
+  [[nodiscard]] BootId boot() const { return boot_; }
+  [[nodiscard]] Durability durability() const { return options_.durability; }
+
+private:
+  Result<std::optional<std::uint64_t>> read_number(std::string_view name) const;
+  Result<void> check_format() const;
+  Result<void> read_counters();
+  std::unique_ptr<CommitLane> take_lane();
+  void give_back(std::unique_ptr<CommitLane> lane);
+
+  StoreOptions options_;
+  Clock &clock_;
+  std::unique_ptr<Database> database_;
+  BootId boot_;
+  std::atomic<bool> given_up_{false};
+  std::atomic<std::uint64_t> dead_letters_{0};
+
+  std::mutex lanes_mutex_; // guards the rest
+  std::vector<LaneCounters> counters_;
+  std::vector<std::unique_ptr<CommitLane>> idle_lanes_;
+  unsigned lanes_made_ = 0;
+};
+
+Store::Impl::~Impl() {
+  idle_lanes_.clear();
+  if (options_.read_only || given_up_ || !database_) return;
+  // What page-cache mode left in the page cache is put on stable storage when the store is closed in order.
+  if (options_.durability == Durability::page_cache && database_->db()->FlushWAL(true).ok()) database_->mark_durable();
+}
+
+Result<std::optional<std::uint64_t>> Store::Impl::read_number(std::string_view name) const {
+  std::string value;
+  const auto status = database_->db()->Get(rocksdb::ReadOptions(), database_->meta(), slice_of(name), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  const auto number = RecordDecoder().number(value);
+  if (!number) return tl::unexpected(damaged_row(*database_, "meta", name));
+  return number;
+}
+
+Result<void> Store::Impl::check_format() const {
+  const auto format = read_number("format");
+  if (!format) return tl::unexpected(format.error());
+  const bool is_new = !format->has_value() && database_->db()->GetLatestSequenceNumber() == 0;
+  if (is_new && options_.read_only) {
+    return tl::unexpected(Error{.code = ErrorCode::not_found,
+                                .concerns = database_->path(),
+                                .cause = "the database was made, but never begun",
+                                .remedy = "start a worker on it first"});
+  }
+  if (is_new) return {};
+  // The row may be among what was lost; records carry the format too.
+  if (!format->has_value() && options_.accept_loss) return {};
+  if (!format->has_value()) return tl::unexpected(damaged_row(*database_, "meta", "format"));
+  if (**format > disk_format) {
+    return tl::unexpected(Error{.code = ErrorCode::newer_format,
+                                .concerns = database_->path(),
+                                .cause = "the database has format " + std::to_string(**format) +
+                                         ", and this program knows formats up to " + std::to_string(disk_format),
+                                .remedy = "use the program that wrote it, or a newer one"});
+  }
+  return {};
+}
+
+Result<void> Store::Impl::read_counters() {
+  const std::unique_ptr<rocksdb::Iterator> rows(
+      database_->db()->NewIterator(rocksdb::ReadOptions(), database_->meta()));
+  RecordDecoder decoder;
+  for (rows->Seek(slice_of(counters_prefix)); rows->Valid() && rows->key().starts_with(slice_of(counters_prefix));
+       rows->Next()) {
+    const auto counters = decoder.counters(rows->value().ToStringView());
+    const std::string number(rows->key().ToStringView().substr(counters_prefix.size()));
+    if (!counters || number.empty() || number.size() > 6 ||
+        number.find_first_not_of("0123456789") != std::string::npos) {
+      return tl::unexpected(damaged_row(*database_, "meta", rows->key().ToStringView()));
+    }
+    const auto lane = static_cast<std::size_t>(std::stoul(number));
+    if (counters_.size() <= lane) counters_.resize(lane + 1);
+    counters_[lane] = *counters;
+    dead_letters_ += counters->dead_letters;
+  }
+  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
+  return {};
+}
+
+Result<void> Store::Impl::begin_boot(Random &random) {
+  if (auto checked = check_format(); !checked) return checked;
+  if (options_.read_only) return {};
+  if (auto read = read_counters(); !read) return read;
+  const auto boots = read_number("boots");
+  if (!boots) return tl::unexpected(boots.error());
+  const std::uint64_t count = boots->value_or(0) + 1;
+  const std::uint64_t chance = random.next();
+  for (std::size_t at = 0; at < 8; ++at) {
+    boot_.bytes[at] = static_cast<std::uint8_t>(count >> (8 * (7 - at)));
+    boot_.bytes[8 + at] = static_cast<std::uint8_t>(chance >> (8 * at));
+  }
+  Bytes format;
+  Bytes number;
+  store::encode_number(disk_format, format);
+  store::encode_number(count, number);
+  rocksdb::WriteBatch batch;
+  auto status = batch.Put(database_->meta(), "format", format);
+  if (status.ok()) status = batch.Put(database_->meta(), "boots", number);
+  if (status.ok()) status = database_->transactions()->Write(synced(), &batch);
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  database_->mark_durable();
+  return {};
+}
+
+std::unique_ptr<CommitLane> Store::Impl::take_lane() {
+  const std::scoped_lock lock(lanes_mutex_);
+  if (!idle_lanes_.empty()) {
+    auto lane = std::move(idle_lanes_.back());
+    idle_lanes_.pop_back();
+    return lane;
+  }
+  const unsigned number = lanes_made_++;
+  const LaneCounters counters = number < counters_.size() ? counters_[number] : LaneCounters{};
+  return std::make_unique<CommitLane>(
+      store::CommitContext{.database = *database_, .options = options_, .clock = clock_, .dead_letters = dead_letters_},
+      number, counters);
+}
+
+void Store::Impl::give_back(std::unique_ptr<CommitLane> lane) {
+  const std::scoped_lock lock(lanes_mutex_);
+  idle_lanes_.push_back(std::move(lane));
+}
+
+Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> batch, const Handlers &handlers) {
+  if (options_.read_only) return tl::unexpected(read_only_error(*database_));
+  if (auto health = database_->health(); !health) given_up_ = true;
+  if (given_up_) {
+    return tl::unexpected(Error{.code = ErrorCode::store_unavailable,
+                                .concerns = database_->path(),
+                                .cause = "an earlier write failed",
+                                .remedy = "close the store and open it again"});
+  }
+  auto lane = take_lane();
+  auto settled = lane->commit(batch, handlers);
+  if (!settled) given_up_ = true;
+  give_back(std::move(lane));
+  return settled;
+}
+
+Result<std::optional<OperationRow>> Store::Impl::get(const Key &key) const {
+  std::string value;
+  const auto status =
+      database_->db()->Get(rocksdb::ReadOptions(), database_->operations(), slice_of(key.bytes), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  RecordDecoder decoder;
+  const auto record = decoder.operation(value);
+  if (!record) return tl::unexpected(damaged_row(*database_, "operations", key.bytes));
+  return store::to_row(*record);
+}
+
+Result<Counts> Store::Impl::count() const {
+  Counts counts;
+  RecordDecoder decoder;
+  const std::unique_ptr<rocksdb::Iterator> rows(database_->db()->NewIterator(scan_options(), database_->operations()));
+  for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
+    const auto record = decoder.operation(rows->value().ToStringView());
+    if (!record) return tl::unexpected(damaged_row(*database_, "operations", rows->key().ToStringView()));
+    if (record->phase == Phase::committed) ++counts.results;
+    if (record->phase == Phase::pending) ++counts.pending;
+  }
+  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
+  const std::unique_ptr<rocksdb::Iterator> letters(
+      database_->db()->NewIterator(scan_options(), database_->dead_letters()));
+  for (letters->SeekToFirst(); letters->Valid(); letters->Next())
+    ++counts.dead_letters;
+  if (!letters->status().ok()) return tl::unexpected(status_error(letters->status(), database_->path()));
+  return counts;
+}
+
+Result<std::vector<DeadLetter>> Store::Impl::dead_letters(std::size_t rows,
+                                                          const std::optional<DeadLetterId> &after) const {
+  std::vector<DeadLetter> letters;
+  RecordDecoder decoder;
+  const std::unique_ptr<rocksdb::Iterator> iterator(
+      database_->db()->NewIterator(scan_options(), database_->dead_letters()));
+  for (iterator->Seek(slice_of(after ? after->view() : BytesView{})); iterator->Valid() && letters.size() < rows;
+       iterator->Next()) {
+    const auto id = DeadLetterId::from(iterator->key().ToStringView());
+    if (id && after && *id == *after) continue;
+    auto letter = id ? decoder.dead_letter(*id, iterator->value().ToStringView()) : std::nullopt;
+    if (!letter) return tl::unexpected(damaged_row(*database_, "dead_letters", iterator->key().ToStringView()));
+    letters.push_back(std::move(*letter));
+  }
+  if (!iterator->status().ok()) return tl::unexpected(status_error(iterator->status(), database_->path()));
+  return letters;
+}
+
+Result<std::optional<DeadLetter>> Store::Impl::dead_letter(const DeadLetterId &id) const {
+  std::string value;
+  const auto status =
+      database_->db()->Get(rocksdb::ReadOptions(), database_->dead_letters(), slice_of(id.view()), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  auto letter = RecordDecoder().dead_letter(id, value);
+  if (!letter) return tl::unexpected(damaged_row(*database_, "dead_letters", id.view()));
+  return letter;
+}
+
+Result<std::unique_ptr<Store>> Store::open(const StoreOptions &options, Clock &clock, Random &random) {
+  auto database = Database::open(options);
+  if (!database) return tl::unexpected(database.error());
+  auto impl = std::make_unique<Impl>(options, clock, std::move(*database));
+  if (auto begun = impl->begin_boot(random); !begun) return tl::unexpected(begun.error());
+  return std::unique_ptr<Store>(new Store(std::move(impl)));
+}
+
+Store::Store(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Store::~Store() = default;
+
+Result<std::vector<Settlement>> Store::commit(std::span<const Delivery> batch, const Handlers &handlers) {
+  return impl_->commit(batch, handlers);
+}
+Result<std::optional<OperationRow>> Store::get(const Key &key) const {
+  return impl_->get(key);
+}
+Result<Counts> Store::count() const {
+  return impl_->count();
+}
+Result<std::vector<DeadLetter>> Store::dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after) const {
+  return impl_->dead_letters(rows, after);
+}
+Result<std::optional<DeadLetter>> Store::dead_letter(const DeadLetterId &id) const {
+  return impl_->dead_letter(id);
+}
+BootId Store::boot() const {
+  return impl_->boot();
+}
+Durability Store::durability() const {
+  return impl_->durability();
+}
+
+} // namespace onced

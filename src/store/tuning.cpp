@@ -1,0 +1,117 @@
+#include "store/tuning.hpp"
+
+#include <algorithm>
+
+#include <rocksdb/cache.h>
+#include <rocksdb/convenience.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_buffer_manager.h>
+
+#include "store/environment.hpp"
+
+namespace onced::store {
+namespace {
+
+constexpr std::size_t mebibyte = 1024UL * 1024;
+
+// LZ4 costs less CPU than the bytes it saves cost I/O; a RocksDB built without it still opens.
+rocksdb::CompressionType best_compression() {
+  const auto supported = rocksdb::GetSupportedCompressions();
+  const bool lz4 = std::find(supported.begin(), supported.end(), rocksdb::kLZ4Compression) != supported.end();
+  return lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
+}
+
+rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cache> &cache) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  // Ten bits a key: one absent key in a hundred costs a read. Every new job looks up an absent key.
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.whole_key_filtering = true;
+  table.optimize_filters_for_memory = true;
+  // Index and filters count against the cache, so memory stays bounded at any number of keys.
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  // Look-ups are of single keys: a hash in each block spares its binary search.
+  table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
+  table.format_version = 5;
+  table.checksum = rocksdb::kXXH3;
+  return table;
+}
+
+rocksdb::ColumnFamilyOptions family(const std::shared_ptr<rocksdb::Cache> &cache, std::size_t memtable_bytes) {
+  rocksdb::ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
+  options.write_buffer_size = memtable_bytes;
+  // One is filled while another is flushed.
+  options.max_write_buffer_number = 2;
+  // A bloom filter over the memtable: an absent key does not walk the skip list.
+  options.memtable_whole_key_filtering = true;
+  options.memtable_prefix_bloom_size_ratio = 0.1;
+  options.compression = best_compression();
+  options.level_compaction_dynamic_level_bytes = true;
+  // Absent keys are what the filters of the last level are for.
+  options.optimize_filters_for_hits = false;
+  return options;
+}
+
+} // namespace
+
+rocksdb::DBOptions database_options(const StoreOptions &options, const std::shared_ptr<rocksdb::Cache> &cache) {
+  rocksdb::DBOptions db;
+  if (options.environment) db.env = options.environment->env();
+  db.create_if_missing = !options.read_only;
+  db.create_missing_column_families = !options.read_only;
+  db.paranoid_checks = true;
+
+  // A torn tail is what a crash leaves, and is cut off; damage before the tail is refused. What this mode lets pass (a
+  // log cut short or deleted) the durable mark finds.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // The opening flushes and syncs what it recovers: a row seen after it is on stable storage.
+  db.avoid_flush_during_recovery = false;
+  // "Visible means durable" rests on these: one queue, a write visible only after its group's log sync.
+  db.enable_pipelined_write = false;
+  db.unordered_write = false;
+  db.two_write_queues = false;
+  db.manual_wal_flush = false;
+  db.recycle_log_file_num = 0;
+  // After an error in the background the store is closed and opened again, never resumed.
+  db.max_bgerror_resume_count = 0;
+
+  // Memtables count against the cache too: one figure bounds both.
+  db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
+      std::max<std::size_t>(options.block_cache_bytes / 2, 16 * mebibyte), cache);
+  db.max_background_jobs = 2;
+  // Recovery after a kill reads at most this much log.
+  db.max_total_wal_size = 128 * mebibyte;
+  // Descriptors stay bounded at any size; the table cache closes the files it has not used for longest.
+  db.max_open_files = 512;
+  // Tables are written out as they grow, not all at their end, so that a log sync does not queue behind one.
+  db.bytes_per_sync = mebibyte;
+
+  // The info log: warnings only, bounded. Its default level depends on the build type.
+  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  db.max_log_file_size = 4 * mebibyte;
+  db.keep_log_file_num = 4;
+  db.stats_dump_period_sec = 0;
+  db.stats_persist_period_sec = 0;
+  return db;
+}
+
+rocksdb::TransactionDBOptions transaction_options() {
+  rocksdb::TransactionDBOptions options;
+  // Locks are taken in one global order, so there is no deadlock to time out of; a wait ends when the other commit
+  // does, which a slow disk may make seconds.
+  options.transaction_lock_timeout = 10'000;
+  options.default_lock_timeout = 10'000;
+  return options;
+}
+
+std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_ptr<rocksdb::Cache> &cache) {
+  return {{rocksdb::kDefaultColumnFamilyName, family(cache, mebibyte)}, // unused; RocksDB wants it
+          {"operations", family(cache, 32 * mebibyte)},
+          {"dead_letters", family(cache, 8 * mebibyte)},
+          {"meta", family(cache, mebibyte)}};
+}
+
+} // namespace onced::store

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "job/messagepack.hpp"
+#include "onced/bytes.hpp"
+#include "onced/clock.hpp"
+#include "onced/ids.hpp"
+#include "onced/outcome.hpp"
+#include "onced/store.hpp"
+
+// The messages of docs/protocol.md as values: encoding and decoding, no sockets.
+namespace onced::wire {
+
+// --- To the jobs socket -------------------------------------------------------------------------------------------
+
+// One job in a batch.
+struct BatchEntry {
+  Sequence sequence{0};
+  Tag tag;
+  std::uint32_t attempt = 0;
+  WallTime issued_at{};
+  BytesView job; // opaque to the framing
+};
+
+struct Batch {
+  SenderId sender;
+  std::vector<BatchEntry> entries;
+};
+
+enum class Framing : std::uint8_t {
+  batch,       // `Batch` is filled
+  bare_job,    // a map: the message is one job, and no reply is wanted
+  unsupported, // a batch of another version; `Batch::sender` is filled
+  malformed,   // anything else
+};
+
+// Reads messages one after another and keeps its buffers between them. One thread at a time.
+class BatchDecoder {
+public:
+  // Views in `batch` point into `message`.
+  [[nodiscard]] Framing decode(BytesView message, Batch &batch);
+
+private:
+  std::vector<messagepack::Token> tokens_;
+};
+
+// Appends a batch to `out`.
+void encode_batch(const SenderId &sender, std::span<const BatchEntry> entries, Bytes &out);
+
+// --- To the replies socket ----------------------------------------------------------------------------------------
+
+// What a peer says there: a greeting of a sender, or a query.
+struct PeerMessage {
+  SenderId sender;
+  std::optional<BytesView> request; // a query; none: a greeting
+};
+
+enum class PeerFraming : std::uint8_t { known, unsupported, malformed };
+
+[[nodiscard]] PeerFraming decode_peer_message(BytesView frame, PeerMessage &message);
+
+[[nodiscard]] Bytes encode_hello(const SenderId &sender);
+[[nodiscard]] Bytes encode_query(const SenderId &sender, BytesView request);
+
+// --- From the replies socket --------------------------------------------------------------------------------------
+
+struct Greeting {
+  BootId boot;
+  Durability durability = Durability::fsync;
+  std::uint64_t message_bytes_max = 0;
+  std::uint64_t deliveries_per_message_max = 0;
+};
+
+struct Reply {
+  Sequence sequence{0};
+  Tag tag;
+  Outcome outcome = Outcome::busy;
+  BytesView result; // canonical MessagePack; empty: none
+  BytesView detail; // empty: none
+};
+
+struct Replies {
+  BootId boot;
+  Durability durability = Durability::fsync;
+  std::vector<Reply> replies;
+};
+
+enum class WorkerFraming : std::uint8_t { greeting, replies, unsupported, answer, malformed };
+
+// One message of a worker; only the member that the framing names is filled. Views point into the frame.
+struct WorkerMessage {
+  Greeting greeting;
+  Replies replies;
+  std::vector<std::uint64_t> versions; // that the worker speaks; greeting and unsupported
+  BytesView answer;
+};
+
+class WorkerMessageDecoder {
+public:
+  [[nodiscard]] WorkerFraming decode(BytesView frame, WorkerMessage &message);
+
+private:
+  std::vector<messagepack::Token> tokens_;
+};
+
+[[nodiscard]] Bytes encode_greeting(const BootId &boot, Durability durability);
+[[nodiscard]] Bytes encode_unsupported();
+[[nodiscard]] Bytes encode_answer(BytesView answer);
+
+// Replies to one sender, in as many frames as the size of a message asks for.
+class RepliesEncoder {
+public:
+  RepliesEncoder(const BootId &boot, Durability durability) : boot_(boot), durability_(durability) {}
+
+  void add(const Reply &reply);
+  // The frames of what was added; empty again afterwards.
+  [[nodiscard]] std::vector<Bytes> take();
+
+private:
+  void finish_frame();
+
+  BootId boot_;
+  Durability durability_;
+  Bytes entries_;
+  std::size_t count_ = 0;
+  std::vector<Bytes> frames_;
+};
+
+} // namespace onced::wire

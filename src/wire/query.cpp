@@ -1,0 +1,296 @@
+#include "wire/query.hpp"
+
+#include <map>
+#include <optional>
+
+#include <zmq.hpp>
+
+#include "job/messagepack.hpp"
+#include "wire/messages.hpp"
+#include "wire/sockets.hpp"
+
+namespace onced::wire {
+namespace {
+
+using messagepack::TokenReader;
+using messagepack::Writer;
+
+constexpr std::size_t request_tokens_max = 16;
+
+Error request_error(const std::string &concerns, const std::string &cause) {
+  return {.code = ErrorCode::usage, .concerns = concerns, .cause = cause, .remedy = "see docs/protocol.md, Queries"};
+}
+
+// A request: names and values that are strings, and one number.
+struct Request {
+  std::map<std::string, std::string, std::less<>> texts;
+  std::optional<std::uint64_t> rows;
+
+  [[nodiscard]] const std::string *text(std::string_view name) const {
+    const auto found = texts.find(name);
+    return found == texts.end() ? nullptr : &found->second;
+  }
+};
+
+std::optional<Request> read_request(BytesView bytes) {
+  std::vector<messagepack::Token> tokens;
+  if (!messagepack::tokenize(bytes, tokens, request_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens);
+  Request request;
+  for (std::uint64_t left = reader.map(); left > 0 && reader.ok(); --left) {
+    const std::string name(reader.string());
+    if (name == "rows") {
+      request.rows = reader.positive();
+    } else {
+      request.texts[name] = std::string(reader.string());
+    }
+  }
+  if (!reader.at_end()) return std::nullopt;
+  return request;
+}
+
+std::uint64_t microseconds_of(WallTime time) {
+  return static_cast<std::uint64_t>(time.time_since_epoch().count());
+}
+
+Writer &write_text(Writer &writer, std::string_view name, std::string_view text) {
+  writer.string(name);
+  return text.empty() ? writer.nil() : writer.string(text);
+}
+
+Writer &write_digest(Writer &writer, std::string_view name, const std::optional<Digest> &digest) {
+  writer.string(name);
+  return digest ? writer.string(to_hex(digest->view())) : writer.nil();
+}
+
+// --- get ----------------------------------------------------------------------------------------------------------
+
+Result<Key> requested_key(const Request &request) {
+  const std::string *effect_key = request.text("effect_key");
+  const std::string *operation_id = request.text("operation_id");
+  const std::string *type = request.text("type");
+  if (effect_key != nullptr && !effect_key->empty() && effect_key->size() <= limits::effect_key_bytes_max) {
+    return key_of_effect(*effect_key);
+  }
+  if (operation_id == nullptr || operation_id->empty() || operation_id->size() > limits::operation_id_bytes_max) {
+    return tl::unexpected(request_error("get", "it needs an operation id or an effect key of 1 to 255 bytes"));
+  }
+  const std::string_view asked_type = type != nullptr ? std::string_view(*type) : std::string_view("sum");
+  if (asked_type.empty() || asked_type.size() > limits::type_bytes_max) {
+    return tl::unexpected(request_error("get", "a type has 1 to 64 bytes"));
+  }
+  return key_of_operation(asked_type, *operation_id);
+}
+
+Bytes encode_row(const OperationRow &row) {
+  Bytes out;
+  Writer writer(out);
+  writer.map(11).string("found").boolean(true);
+  writer.string("operation_id").string(row.operation_id).string("type").string(row.type);
+  write_text(writer, "effect_key", row.effect_key);
+  writer.string("phase").string(name_of(row.phase)).string("result");
+  row.result.empty() ? writer.nil() : writer.raw(row.result);
+  write_digest(writer, "digest", row.digest);
+  writer.string("issued_at_us").positive(microseconds_of(row.issued_at));
+  writer.string("committed_at_us").positive(microseconds_of(row.committed_at));
+  writer.string("worker_build").string(row.worker_build);
+  writer.string("durability").string(name_of(row.durability));
+  return out;
+}
+
+Result<Bytes> answer_get(const Store &store, const Request &request) {
+  const auto key = requested_key(request);
+  if (!key) return tl::unexpected(key.error());
+  const auto row = store.get(*key);
+  if (!row) return tl::unexpected(row.error());
+  if (row->has_value()) return encode_row(**row);
+  Bytes out;
+  Writer(out).map(1).string("found").boolean(false);
+  return out;
+}
+
+// --- count --------------------------------------------------------------------------------------------------------
+
+Result<Bytes> answer_count(const Store &store) {
+  const auto counts = store.count();
+  if (!counts) return tl::unexpected(counts.error());
+  Bytes out;
+  Writer(out)
+      .map(3)
+      .string("results")
+      .positive(counts->results)
+      .string("dead_letters")
+      .positive(counts->dead_letters)
+      .string("pending")
+      .positive(counts->pending);
+  return out;
+}
+
+// --- dead letters -------------------------------------------------------------------------------------------------
+
+// What a list shows of a dead letter: 9 pairs.
+void write_summary(Writer &writer, const DeadLetter &letter) {
+  writer.string("id").string(to_hex(letter.id.view())).string("reason").string(traits_of(letter.reason).name);
+  write_text(writer, "detail", letter.detail);
+  write_text(writer, "operation_id", letter.operation_id);
+  write_text(writer, "type", letter.type);
+  write_text(writer, "effect_key", letter.effect_key);
+  writer.string("deliveries").positive(letter.deliveries);
+  writer.string("first_at_us").positive(microseconds_of(letter.first_at));
+  writer.string("last_at_us").positive(microseconds_of(letter.last_at));
+}
+
+Result<DeadLetterId> requested_id(const Request &request, std::string_view name) {
+  const std::string *hex = request.text(name);
+  const auto bytes = hex != nullptr ? from_hex(*hex) : std::nullopt;
+  const auto id = bytes ? DeadLetterId::from(*bytes) : std::nullopt;
+  if (!id)
+    return tl::unexpected(request_error(std::string(name), "an id of a dead letter has 32 hexadecimal characters"));
+  return *id;
+}
+
+Result<Bytes> answer_list(const Store &store, const Request &request) {
+  std::optional<DeadLetterId> after;
+  if (request.text("after") != nullptr) {
+    const auto id = requested_id(request, "after");
+    if (!id) return tl::unexpected(id.error());
+    after = *id;
+  }
+  const auto rows =
+      std::min<std::uint64_t>(request.rows.value_or(limits::rows_per_answer_max), limits::rows_per_answer_max);
+  const auto letters = store.dead_letters(rows, after);
+  if (!letters) return tl::unexpected(letters.error());
+  Bytes out;
+  Writer writer(out);
+  writer.map(1).string("rows").array(letters->size());
+  for (const DeadLetter &letter : *letters) {
+    writer.map(9);
+    write_summary(writer, letter);
+  }
+  return out;
+}
+
+Result<Bytes> answer_show(const Store &store, const Request &request) {
+  const auto id = requested_id(request, "id");
+  if (!id) return tl::unexpected(id.error());
+  const auto letter = store.dead_letter(*id);
+  if (!letter) return tl::unexpected(letter.error());
+  Bytes out;
+  Writer writer(out);
+  if (!letter->has_value()) {
+    writer.map(1).string("found").boolean(false);
+    return out;
+  }
+  const DeadLetter &row = **letter;
+  writer.map(18).string("found").boolean(true);
+  write_summary(writer, row);
+  writer.string("bytes").binary(row.bytes);
+  writer.string("sender").string(to_hex(row.sender.view())).string("sequence").positive(number_of(row.sequence));
+  writer.string("issued_at_us").positive(microseconds_of(row.issued_at));
+  writer.string("receives").positive(row.receives).string("redrives").positive(row.redrives);
+  write_digest(writer, "stored_digest", row.stored_digest);
+  write_digest(writer, "offered_digest", row.offered_digest);
+  return out;
+}
+
+Result<Bytes> dispatch(const Store &store, BytesView bytes) {
+  const auto request = read_request(bytes);
+  const std::string *name = request ? request->text("query") : nullptr;
+  if (name == nullptr)
+    return tl::unexpected(request_error("request", "it is no map of names and strings with a query"));
+  if (*name == "get") return answer_get(store, *request);
+  if (*name == "count") return answer_count(store);
+  if (*name == "dead-letters list") return answer_list(store, *request);
+  if (*name == "dead-letters show") return answer_show(store, *request);
+  return tl::unexpected(request_error(*name, "there is no such query"));
+}
+
+// --- Asking -------------------------------------------------------------------------------------------------------
+
+Error no_answer(const std::string &endpoint) {
+  return {.code = ErrorCode::timed_out,
+          .concerns = endpoint,
+          .cause = "no answer in time",
+          .remedy = "check that a worker runs there, or give it longer with --deadline"};
+}
+
+// Waits for one of `events` on the socket. False when the deadline passes first.
+bool wait_for(zmq::socket_t &socket, short events, MonotonicTime deadline) {
+  zmq::pollitem_t item{.socket = socket.handle(), .fd = 0, .events = events, .revents = 0};
+  do {
+    try {
+      if (zmq::poll(&item, 1, left_until(deadline)) > 0) return true;
+    } catch (const zmq::error_t &error) {
+      if (error.num() != EINTR) throw;
+    }
+  } while (std::chrono::steady_clock::now() < deadline);
+  return false;
+}
+
+Result<Bytes> exchange(zmq::socket_t &socket, const std::string &endpoint, BytesView request, MonotonicTime deadline) {
+  // One question, one answer: nobody else needs to find this peer again, so any id will do.
+  const Bytes question = encode_query(SenderId{}, request);
+  if (!wait_for(socket, ZMQ_POLLOUT, deadline)) return tl::unexpected(no_answer(endpoint));
+  socket.send(zmq::buffer(question), zmq::send_flags::dontwait);
+
+  WorkerMessageDecoder decoder;
+  WorkerMessage message;
+  zmq::message_t frame;
+  while (wait_for(socket, ZMQ_POLLIN, deadline)) {
+    if (!socket.recv(frame, zmq::recv_flags::dontwait)) continue;
+    switch (decoder.decode(frame.to_string_view(), message)) {
+    case WorkerFraming::answer:
+      return Bytes(message.answer);
+    case WorkerFraming::unsupported:
+      return tl::unexpected(Error{.code = ErrorCode::unsupported_protocol,
+                                  .concerns = endpoint,
+                                  .cause = "the worker does not speak our protocol version",
+                                  .remedy = "use the command of the worker's release"});
+    default:
+      break; // not for us
+    }
+  }
+  return tl::unexpected(no_answer(endpoint));
+}
+
+} // namespace
+
+Bytes answer_error(const Error &error) {
+  Bytes out;
+  Writer(out)
+      .map(1)
+      .string("error")
+      .map(4)
+      .string("code")
+      .string(name_of(error.code))
+      .string("concerns")
+      .string(error.concerns)
+      .string("cause")
+      .string(error.cause)
+      .string("remedy")
+      .string(error.remedy);
+  return out;
+}
+
+Bytes answer_query(const Store &store, BytesView request) {
+  auto answer = dispatch(store, request);
+  return answer ? std::move(*answer) : answer_error(answer.error());
+}
+
+Result<Bytes> ask(const std::string &endpoint, BytesView request, MonotonicTime deadline) {
+  zmq::context_t context;
+  auto socket = connect_replies(context, endpoint);
+  if (!socket) return tl::unexpected(socket.error());
+  return exchange(*socket, endpoint, request, deadline);
+}
+
+Result<Bytes> ask_directory(const std::filesystem::path &directory, BytesView request, MonotonicTime deadline) {
+  const auto control = ControlEndpoint::in(directory);
+  if (!control) return tl::unexpected(control.error());
+  zmq::context_t context;
+  auto socket = connect_replies(context, control->endpoint());
+  if (!socket) return tl::unexpected(socket.error());
+  return exchange(*socket, (directory / "control.sock").string(), request, deadline);
+}
+
+} // namespace onced::wire

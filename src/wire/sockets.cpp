@@ -1,0 +1,135 @@
+#include "wire/sockets.hpp"
+
+#include <fcntl.h>
+
+#include "onced/limits.hpp"
+
+namespace onced::wire {
+namespace {
+
+// Half-open tcp connections are found and closed; a peer that is merely idle answers.
+constexpr int heartbeat_interval_ms = 5'000;
+constexpr int heartbeat_timeout_ms = 15'000;
+// Replies that were handed over go out although the process is ending.
+constexpr int replies_linger_ms = 1'000;
+// A message that is being written when the sender stops will be sent again anyway.
+constexpr int no_linger = 0;
+// Messages of jobs in the sender's pipe: few, because what waits there is lost with the connection and sent again.
+constexpr int jobs_send_high_water_messages = 4;
+
+zmq::socket_t make_socket(zmq::context_t &context, zmq::socket_type type, int linger_ms,
+                          std::size_t message_bytes_max) {
+  zmq::socket_t socket(context, type);
+  socket.set(zmq::sockopt::linger, linger_ms);
+  socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(message_bytes_max));
+  socket.set(zmq::sockopt::rcvhwm, limits::receive_high_water_messages);
+  socket.set(zmq::sockopt::sndhwm, limits::send_high_water_messages);
+  socket.set(zmq::sockopt::heartbeat_ivl, heartbeat_interval_ms);
+  socket.set(zmq::sockopt::heartbeat_timeout, heartbeat_timeout_ms);
+  return socket;
+}
+
+zmq::socket_t make_dealer(zmq::context_t &context) {
+  auto socket = make_socket(context, zmq::socket_type::dealer, no_linger, limits::answer_bytes_max);
+  socket.set(zmq::sockopt::immediate, true);
+  return socket;
+}
+
+Error endpoint_error(const std::string &endpoint, const std::string &doing, const zmq::error_t &error) {
+  return {.code = ErrorCode::endpoint,
+          .concerns = endpoint,
+          .cause = "cannot " + doing + ": " + error.what(),
+          .remedy = error.num() == EADDRINUSE ? "stop what listens there, or choose another port (* takes a free one)"
+                                              : "give an endpoint such as tcp://127.0.0.1:5570"};
+}
+
+// Runs `make`, which makes and opens a socket, and turns ZeroMQ's exceptions into an Error.
+template <class Make>
+auto guarded(const std::string &endpoint, const std::string &doing, Make &&make) -> Result<decltype(make())> {
+  try {
+    return make();
+  } catch (const zmq::error_t &error) {
+    return tl::unexpected(endpoint_error(endpoint, doing, error));
+  }
+}
+
+} // namespace
+
+Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endpoint) {
+  return guarded(endpoint, "bind the jobs socket", [&] {
+    auto socket = make_socket(context, zmq::socket_type::pull, no_linger, limits::message_bytes_max);
+    socket.bind(endpoint);
+    return socket;
+  });
+}
+
+Result<zmq::socket_t> bind_replies(zmq::context_t &context, const std::string &endpoint) {
+  return guarded(endpoint, "bind the replies socket", [&] {
+    auto socket = make_socket(context, zmq::socket_type::router, replies_linger_ms, limits::query_bytes_max);
+    // A reply to a peer that is gone is reported, and dropped by us, rather than dropped in silence.
+    socket.set(zmq::sockopt::router_mandatory, true);
+    socket.bind(endpoint);
+    return socket;
+  });
+}
+
+Result<zmq::socket_t> connect_jobs(zmq::context_t &context, const std::string &endpoint) {
+  return guarded(endpoint, "connect to the jobs socket", [&] {
+    auto socket = make_socket(context, zmq::socket_type::push, no_linger, limits::message_bytes_max);
+    socket.set(zmq::sockopt::sndhwm, jobs_send_high_water_messages);
+    // Nothing is queued for a worker that is not there: its jobs stay with the sender.
+    socket.set(zmq::sockopt::immediate, true);
+    socket.connect(endpoint);
+    return socket;
+  });
+}
+
+Result<zmq::socket_t> connect_replies(zmq::context_t &context, const std::string &endpoint) {
+  return guarded(endpoint, "connect to the replies socket", [&] {
+    auto socket = make_dealer(context);
+    socket.connect(endpoint);
+    return socket;
+  });
+}
+
+Result<MonitoredSocket> connect_monitored_replies(zmq::context_t &context, const std::string &endpoint) {
+  static constexpr const char *monitor_endpoint = "inproc://replies-monitor"; // names are a context's own
+  return guarded(endpoint, "connect to the replies socket", [&] {
+    MonitoredSocket monitored{.socket = make_dealer(context), .monitor = {context, zmq::socket_type::pair}};
+    // Before the connection, so that the first one is told of too.
+    if (zmq_socket_monitor(monitored.socket.handle(), monitor_endpoint, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0) {
+      throw zmq::error_t();
+    }
+    monitored.monitor.set(zmq::sockopt::linger, no_linger);
+    monitored.monitor.connect(monitor_endpoint);
+    monitored.socket.connect(endpoint);
+    return monitored;
+  });
+}
+
+void discard_rest(zmq::socket_t &socket) {
+  zmq::message_t part;
+  while (socket.get(zmq::sockopt::rcvmore))
+    static_cast<void>(socket.recv(part, zmq::recv_flags::none));
+}
+
+std::chrono::milliseconds left_until(MonotonicTime deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds{0});
+}
+
+std::string bound_endpoint(zmq::socket_t &socket) {
+  return socket.get(zmq::sockopt::last_endpoint);
+}
+
+Result<ControlEndpoint> ControlEndpoint::in(const std::filesystem::path &directory) {
+  store::Descriptor opened(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return tl::unexpected(store::system_error(directory, "open"));
+  return ControlEndpoint(std::move(opened));
+}
+
+std::string ControlEndpoint::endpoint() const {
+  return "ipc:///proc/self/fd/" + std::to_string(directory_.number()) + "/control.sock";
+}
+
+} // namespace onced::wire

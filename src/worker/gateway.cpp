@@ -1,0 +1,145 @@
+#include "worker/gateway.hpp"
+
+#include <array>
+
+#include "onced/limits.hpp"
+#include "wire/messages.hpp"
+#include "wire/sockets.hpp"
+
+namespace onced::worker {
+namespace {
+
+// How much one socket may bring in before the others have their turn.
+constexpr int jobs_a_turn = 256;
+constexpr int peers_a_turn = 256;
+
+} // namespace
+
+Gateway::Gateway(Sockets sockets, Greeting greeting, Handover &handover, Outgoing &outgoing, QueryThread &queries,
+                 wire::Wake &wake, KillSwitch &kill_switch, EventLog &log)
+    : sockets_(std::move(sockets)), greeting_(greeting), handover_(handover), outgoing_(outgoing), queries_(queries),
+      wake_(wake), kill_switch_(kill_switch), log_(log) {}
+
+void Gateway::run() {
+  while (true) {
+    const bool finishing = finishing_; // read before the last look at what is to be sent
+    send_outgoing();
+    if (finishing) return;
+
+    std::array<zmq::pollitem_t, 4> items{{
+        {.socket = nullptr, .fd = wake_.descriptor(), .events = ZMQ_POLLIN, .revents = 0},
+        {.socket = sockets_.replies.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
+        {.socket = sockets_.control.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
+        {.socket = sockets_.jobs.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
+    }};
+    const bool takes_jobs = reading_ && !handover_.full();
+    try {
+      zmq::poll(items.data(), takes_jobs ? items.size() : items.size() - 1, std::chrono::milliseconds{-1});
+    } catch (const zmq::error_t &error) {
+      if (error.num() != EINTR) throw;
+      continue;
+    }
+    wake_.clear();
+    if ((items[1].revents & ZMQ_POLLIN) != 0) receive_peers(false);
+    if ((items[2].revents & ZMQ_POLLIN) != 0) receive_peers(true);
+    if (takes_jobs && (items[3].revents & ZMQ_POLLIN) != 0) receive_jobs();
+  }
+}
+
+void Gateway::stop_reading() {
+  reading_ = false;
+  wake_.ring();
+}
+
+void Gateway::finish() {
+  finishing_ = true;
+  wake_.ring();
+}
+
+void Gateway::receive_jobs() {
+  for (int left = jobs_a_turn; left > 0 && reading_ && !handover_.full(); --left) {
+    Arrival arrival;
+    if (!sockets_.jobs.recv(arrival.frame, zmq::recv_flags::dontwait)) return;
+    arrival.multipart = sockets_.jobs.get(zmq::sockopt::rcvmore);
+    if (arrival.multipart) wire::discard_rest(sockets_.jobs);
+    kill_switch_.arrive(KillPoint::worker_received);
+    handover_.put(std::move(arrival));
+  }
+}
+
+void Gateway::receive_peers(bool control) {
+  zmq::socket_t &socket = control ? sockets_.control : sockets_.replies;
+  for (int left = peers_a_turn; left > 0; --left) {
+    zmq::message_t routing_id;
+    zmq::message_t frame;
+    if (!socket.recv(routing_id, zmq::recv_flags::dontwait)) return;
+    const bool has_frame = socket.get(zmq::sockopt::rcvmore);
+    if (has_frame) static_cast<void>(socket.recv(frame, zmq::recv_flags::none));
+    const bool has_more = socket.get(zmq::sockopt::rcvmore);
+    if (has_more) wire::discard_rest(socket);
+    if (has_frame && !has_more) hear(control, routing_id.to_string(), frame.to_string_view());
+  }
+}
+
+// What a peer says: a greeting, or a query.
+void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
+  wire::PeerMessage message;
+  switch (wire::decode_peer_message(frame, message)) {
+  case wire::PeerFraming::unsupported:
+    send_to(control, routing_id, wire::encode_unsupported());
+    return;
+  case wire::PeerFraming::malformed:
+    log_.write({.level = EventLevel::warning,
+                .name = "peer.malformed",
+                .fields = {{"bytes", static_cast<std::uint64_t>(frame.size())}}});
+    return;
+  case wire::PeerFraming::known:
+    break;
+  }
+  if (message.request) {
+    queries_.ask({.control = control, .routing_id = std::move(routing_id)}, Bytes(*message.request));
+    return;
+  }
+  if (!control) routes_.learn(message.sender, routing_id);
+  send_to(control, routing_id, wire::encode_greeting(greeting_.boot, greeting_.durability));
+}
+
+void Gateway::send_outgoing() {
+  for (const auto &frames : outgoing_.take()) {
+    bool replies = false;
+    for (const OutgoingFrame &frame : frames) {
+      send(frame);
+      replies = replies || std::holds_alternative<SenderId>(frame.to);
+    }
+    if (replies) kill_switch_.arrive(KillPoint::worker_after_reply);
+  }
+}
+
+// Never blocks: a reply that cannot go out now is dropped, and the next delivery of its job asks for it again.
+void Gateway::send(const OutgoingFrame &frame) {
+  if (const auto *peer = std::get_if<PeerAddress>(&frame.to)) {
+    send_to(peer->control, peer->routing_id, frame.frame);
+    return;
+  }
+  const SenderId &sender = std::get<SenderId>(frame.to);
+  const Bytes *routing_id = routes_.find(sender);
+  if (routing_id == nullptr || !send_to(false, *routing_id, frame.frame)) {
+    log_.write({.level = EventLevel::warning,
+                .name = "reply.dropped",
+                .fields = {{"sender", to_hex(sender.view())}, {"known", routing_id != nullptr}}});
+  }
+}
+
+bool Gateway::send_to(bool control, BytesView routing_id, BytesView frame) {
+  zmq::socket_t &socket = control ? sockets_.control : sockets_.replies;
+  try {
+    const auto to = zmq::const_buffer(routing_id.data(), routing_id.size());
+    if (!socket.send(to, zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false; // its pipe is full
+    return socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait).has_value();
+  } catch (const zmq::error_t &error) {
+    if (error.num() != EHOSTUNREACH) throw;
+    return false; // it is gone
+  }
+}
+
+} // namespace onced::worker

@@ -1,0 +1,62 @@
+#include "worker/handover.hpp"
+
+#include "onced/limits.hpp"
+
+namespace onced::worker {
+
+bool Handover::full() {
+  const std::scoped_lock lock(mutex_);
+  was_full_ = arrivals_.size() >= limits::handover_messages_max ||
+              bytes_ + limits::message_bytes_max > limits::handover_bytes_max;
+  return was_full_;
+}
+
+void Handover::put(Arrival arrival) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (closed_) return;
+    bytes_ += arrival.frame.size();
+    arrivals_.push_back(std::move(arrival));
+  }
+  changed_.notify_one();
+}
+
+std::vector<Arrival> Handover::take() {
+  std::vector<Arrival> taken;
+  bool room = false;
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return closed_ || !arrivals_.empty(); });
+    std::size_t bytes = 0;
+    while (!arrivals_.empty() && bytes < limits::batch_bytes_target) {
+      bytes += arrivals_.front().frame.size();
+      taken.push_back(std::move(arrivals_.front()));
+      arrivals_.pop_front();
+    }
+    bytes_ -= bytes;
+    room = was_full_ && !taken.empty();
+    if (room) was_full_ = false;
+  }
+  if (room) on_room_();
+  return taken;
+}
+
+void Handover::close() {
+  {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+void Handover::abandon() {
+  {
+    const std::scoped_lock lock(mutex_);
+    closed_ = true;
+    arrivals_.clear();
+    bytes_ = 0;
+  }
+  changed_.notify_all();
+}
+
+} // namespace onced::worker

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "onced/digest.hpp"
+#include "onced/job.hpp"
+#include "onced/store.hpp"
+#include "wire/messages.hpp"
+#include "worker/handover.hpp"
+
+namespace onced::worker {
+
+// Where the outcome of a delivery goes.
+struct ReplyTo {
+  SenderId sender;
+  Tag tag;
+};
+
+// Turns arrivals into deliveries: splits messages, parses jobs, computes keys and digests. Keeps its memory from batch
+// to batch. One thread.
+class Intake {
+public:
+  // Adds the deliveries of one message. Views into `arrival` are kept until `clear`.
+  void add(const Arrival &arrival);
+
+  // What was added. Valid until the next `add` or `clear`.
+  [[nodiscard]] std::span<const Delivery> deliveries();
+  // By delivery; nothing where no reply is wanted.
+  [[nodiscard]] std::span<const std::optional<ReplyTo>> reply_to() const { return reply_to_; }
+  // Senders whose message had a version that is not spoken here; nothing of it was added.
+  [[nodiscard]] std::span<const SenderId> unsupported() const { return unsupported_; }
+
+  void clear();
+
+private:
+  // A job of the batch with what is derived from it; the store borrows these.
+  struct Parsed {
+    Job job;
+    Key key;
+  };
+
+  void add_batch();
+  void add_job(BytesView bytes, Delivery delivery, std::optional<ReplyTo> reply_to);
+  void add_no_job(BytesView bytes, std::string_view defect);
+
+  wire::BatchDecoder decoder_;
+  wire::Batch batch_;
+  JobParser parser_;
+  Digester digester_;
+
+  std::deque<Parsed> parsed_; // a deque: deliveries point into it while it grows
+  std::size_t parsed_count_ = 0;
+  std::vector<Delivery> deliveries_;
+  std::vector<std::optional<ReplyTo>> reply_to_;
+  std::vector<SenderId> unsupported_;
+};
+
+} // namespace onced::worker

@@ -1,0 +1,251 @@
+#include "onced/worker.hpp"
+
+#include <csignal>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "onced/limits.hpp"
+#include "wire/sockets.hpp"
+#include "worker/batch_thread.hpp"
+#include "worker/gateway.hpp"
+#include "worker/handover.hpp"
+#include "worker/outgoing.hpp"
+#include "worker/query_thread.hpp"
+
+namespace onced {
+
+using worker::BatchThread;
+using worker::Gateway;
+using worker::Handover;
+using worker::Outgoing;
+using worker::QueryThread;
+
+namespace {
+
+// Blocks every signal in the threads started during its life: signals are the program's business (cppzmq throws on
+// EINTR).
+class SignalsBlocked {
+public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked &) = delete;
+  SignalsBlocked &operator=(const SignalsBlocked &) = delete;
+
+private:
+  sigset_t before_{};
+};
+
+Result<void> check(const WorkerOptions &options) {
+  if (options.threads >= 1 && options.threads <= limits::worker_threads_max) return {};
+  return tl::unexpected(Error{.code = ErrorCode::usage,
+                              .concerns = "worker threads",
+                              .cause = std::to_string(options.threads) + " is not possible",
+                              .remedy = "give 1 to " + std::to_string(limits::worker_threads_max)});
+}
+
+} // namespace
+
+class Worker::Impl {
+public:
+  Impl(Handlers handlers, EventLog &log, const KillSwitch &kill_switch)
+      : handlers_(std::move(handlers)), log_(log), kill_switch_(kill_switch) {}
+
+  ~Impl() {
+    drain();
+    static_cast<void>(wait());
+  }
+  Impl(const Impl &) = delete;
+  Impl &operator=(const Impl &) = delete;
+
+  Result<void> start(const WorkerOptions &options, Clock &clock, Random &random);
+  void drain();
+  Result<void> wait();
+
+  [[nodiscard]] const std::string &jobs_endpoint() const { return jobs_endpoint_; }
+  [[nodiscard]] const std::string &replies_endpoint() const { return replies_endpoint_; }
+  [[nodiscard]] BootId boot() const { return greeting_.boot; }
+  [[nodiscard]] Durability durability() const { return greeting_.durability; }
+
+private:
+  Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
+  Result<void> bind(const WorkerOptions &options);
+  void start_threads(unsigned batch_threads);
+  template <class Run> std::thread guarded_thread(Run run);
+  void fail(Error error);
+
+  // In the order in which they are needed: the lock is given up last, after the store and every socket.
+  std::optional<DirectoryLock> lock_;
+  std::optional<wire::ControlEndpoint> control_;
+  std::unique_ptr<Store> store_;
+  Handlers handlers_;
+  EventLog &log_;
+  KillSwitch kill_switch_;
+  worker::Greeting greeting_;
+  zmq::context_t context_;
+  wire::Wake wake_;
+  Handover handover_{[this] { wake_.ring(); }};
+  Outgoing outgoing_{[this] { wake_.ring(); }};
+  std::unique_ptr<QueryThread> queries_;
+  std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
+  std::unique_ptr<Gateway> gateway_; // null once the worker has stopped
+  std::thread gateway_thread_;
+  std::thread query_thread_;
+  std::vector<std::thread> batch_threads_;
+  std::string jobs_endpoint_;
+  std::string replies_endpoint_;
+
+  std::mutex failure_mutex_;     // guards the next
+  std::optional<Error> failure_; // the first
+};
+
+Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
+  if (auto checked = check(options); !checked) return checked;
+  if (auto opened = open_store(options, clock, random); !opened) return opened;
+  if (auto bound = bind(options); !bound) return bound;
+  start_threads(options.threads);
+  return {};
+}
+
+Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock, Random &random) {
+  auto lock = DirectoryLock::take(options.store.directory, DirectoryLock::Mode::exclusive);
+  if (!lock) return tl::unexpected(lock.error());
+  lock_.emplace(std::move(*lock));
+  auto control = wire::ControlEndpoint::in(options.store.directory);
+  if (!control) return tl::unexpected(control.error());
+  control_.emplace(std::move(*control));
+
+  StoreOptions store_options = options.store;
+  store_options.kill_switch = &kill_switch_;
+  auto store = Store::open(store_options, clock, random);
+  if (!store) return tl::unexpected(store.error());
+  store_ = std::move(*store);
+  greeting_ = {.boot = store_->boot(), .durability = store_->durability()};
+  return {};
+}
+
+Result<void> Worker::Impl::bind(const WorkerOptions &options) {
+  auto replies = wire::bind_replies(context_, options.replies_endpoint);
+  if (!replies) return tl::unexpected(replies.error());
+  auto control = wire::bind_replies(context_, control_->endpoint());
+  if (!control) return tl::unexpected(control.error());
+  auto jobs = wire::bind_jobs(context_, options.jobs_endpoint);
+  if (!jobs) return tl::unexpected(jobs.error());
+  jobs_endpoint_ = wire::bound_endpoint(*jobs);
+  replies_endpoint_ = wire::bound_endpoint(*replies);
+  queries_ = std::make_unique<QueryThread>(*store_, outgoing_);
+  gateway_ = std::make_unique<Gateway>(
+      Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
+      greeting_, handover_, outgoing_, *queries_, wake_, kill_switch_, log_);
+  return {};
+}
+
+void Worker::Impl::start_threads(unsigned batch_threads) {
+  const SignalsBlocked blocked;
+  for (unsigned started = 0; started < batch_threads; ++started) {
+    batch_threads_.push_back(guarded_thread([this] {
+      BatchThread(handover_, outgoing_, *store_, handlers_, kill_switch_, [this](Error error) {
+        fail(std::move(error));
+      }).run();
+    }));
+  }
+  query_thread_ = guarded_thread([this] { queries_->run(); });
+  gateway_thread_ = guarded_thread([this] { gateway_->run(); });
+}
+
+// A thread that ends by an exception stops the worker in order: nothing is acknowledged that was not committed.
+template <class Run> std::thread Worker::Impl::guarded_thread(Run run) {
+  return std::thread([this, run] {
+    try {
+      run();
+    } catch (const std::exception &error) {
+      fail({.code = ErrorCode::internal,
+            .concerns = "a thread of the worker",
+            .cause = error.what(),
+            .remedy = "start the worker again, and report this"});
+    }
+  });
+}
+
+void Worker::Impl::fail(Error error) {
+  {
+    const std::scoped_lock lock(failure_mutex_);
+    if (failure_) return;
+    failure_ = error;
+  }
+  log_.write({.level = EventLevel::error,
+              .name = "worker.failed",
+              .fields = {{"code", std::string(name_of(error.code))},
+                         {"concerns", error.concerns},
+                         {"cause", error.cause},
+                         {"remedy", error.remedy}}});
+  gateway_->stop_reading();
+  handover_.abandon();
+}
+
+void Worker::Impl::drain() {
+  const std::scoped_lock lock(gateway_mutex_);
+  if (!gateway_) return;
+  gateway_->stop_reading();
+  handover_.close();
+}
+
+Result<void> Worker::Impl::wait() {
+  // The batch threads end when the hand-over is closed and empty; what they handed out goes before the gateway does.
+  for (std::thread &thread : batch_threads_)
+    thread.join();
+  batch_threads_.clear();
+  if (query_thread_.joinable()) {
+    queries_->close();
+    query_thread_.join();
+  }
+  if (gateway_thread_.joinable()) {
+    gateway_->finish();
+    gateway_thread_.join();
+  }
+  {
+    const std::scoped_lock lock(gateway_mutex_);
+    gateway_.reset(); // closes the sockets
+  }
+  context_.close(); // waits for replies that are still leaving, as long as they may linger
+  store_.reset();
+  lock_.reset();
+  const std::scoped_lock lock(failure_mutex_);
+  if (failure_) return tl::unexpected(*failure_);
+  return {};
+}
+
+Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions &options, Handlers handlers, Clock &clock,
+                                              Random &random, EventLog &log) {
+  auto impl = std::make_unique<Impl>(std::move(handlers), log, options.kill_switch);
+  if (auto started = impl->start(options, clock, random); !started) return tl::unexpected(started.error());
+  return std::unique_ptr<Worker>(new Worker(std::move(impl)));
+}
+
+Worker::Worker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Worker::~Worker() = default;
+
+const std::string &Worker::jobs_endpoint() const {
+  return impl_->jobs_endpoint();
+}
+const std::string &Worker::replies_endpoint() const {
+  return impl_->replies_endpoint();
+}
+BootId Worker::boot() const {
+  return impl_->boot();
+}
+Durability Worker::durability() const {
+  return impl_->durability();
+}
+void Worker::drain() {
+  impl_->drain();
+}
+Result<void> Worker::wait() {
+  return impl_->wait();
+}
+
+} // namespace onced

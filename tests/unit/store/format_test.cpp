@@ -1,0 +1,167 @@
+// A database of each disk format that was ever written, checked in under tests/data, is opened by this program.
+#include <doctest/doctest.h>
+
+#include "onced/version.hpp"
+#include "store/records.hpp"
+#include "support/raw_database.hpp"
+#include "support/scene.hpp"
+#include "support/store_harness.hpp"
+
+using namespace onced;
+using namespace onced::testing;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+
+const std::string long_id(255, 'x');
+
+Bytes float_job() {
+  Bytes out;
+  messagepack::Writer writer(out);
+  writer.map(2).string("operation_id").string("demo-float");
+  writer.string("numbers").array(2).floating(0.5).floating(0.25);
+  return out;
+}
+
+Bytes float_result() {
+  Bytes out;
+  messagepack::Writer(out).floating(0.75);
+  return out;
+}
+
+Bytes unknown_type_job() {
+  return job_bytes({.operation_id = "demo-3", .numbers = {1}, .type = "unheard-of"});
+}
+
+Bytes effect_job() {
+  return job_bytes({.operation_id = "demo-2", .numbers = {4, 5}, .effect_key = "invoice-7"});
+}
+
+struct FormatOneHarness : StoreHarness {
+  // Works on a copy: an opening writes.
+  FormatOneHarness() {
+    fs::copy(ONCED_TESTS_DIR "/data/store-format-1", directory.path(), fs::copy_options::recursive);
+  }
+};
+
+void check_operation(const OperationRow &row, const Bytes &job, const Bytes &result, Durability durability) {
+  const Batch batch({job});
+  CHECK(row.phase == Phase::committed);
+  CHECK(row.digest == batch.view()[0].digest);
+  CHECK(row.result == result);
+  CHECK(row.operation_id == batch.view()[0].job->operation_id);
+  CHECK(row.type == "sum");
+  CHECK(row.effect_key == batch.view()[0].job->effect_key);
+  CHECK(row.issued_at == WallTime{std::chrono::microseconds{1'699'999'999'000'000}});
+  CHECK(row.worker_build.starts_with("0.1.0+"));
+  CHECK(row.durability == durability);
+}
+
+void check_letter(const DeadLetter &letter, Outcome reason, const Bytes &bytes, std::uint64_t deliveries) {
+  CHECK(letter.reason == reason);
+  CHECK(letter.bytes == bytes);
+  CHECK(letter.deliveries == deliveries);
+  CHECK(letter.receives == 0);
+  CHECK(letter.redrives == 0);
+  CHECK(letter.issued_at == WallTime{std::chrono::microseconds{1'699'999'999'000'000}});
+  CHECK(letter.sender.bytes == std::array<std::uint8_t, 16>{0x5E, 0x5E, 0x5E, 0x5E, 0x5E, 0x5E, 0x5E, 0x5E, 0x5E, 0x5E,
+                                                            0x5E, 0x5E, 0x5E, 0x5E, 0x5E, 0x5E});
+  CHECK(!letter.detail.empty());
+  const Batch batch({bytes});
+  const Delivery &delivery = batch.view()[0];
+  CHECK(letter.offered_digest.has_value() == (delivery.job != nullptr));
+  if (delivery.job == nullptr) return;
+  CHECK(letter.operation_id == delivery.job->operation_id);
+  CHECK(letter.type == delivery.job->type);
+  CHECK(letter.offered_digest == delivery.digest);
+}
+
+const DeadLetter &letter_of(const std::vector<DeadLetter> &letters, const Bytes &bytes) {
+  const auto found =
+      std::find_if(letters.begin(), letters.end(), [&](const DeadLetter &letter) { return letter.bytes == bytes; });
+  REQUIRE(found != letters.end());
+  return *found;
+}
+
+} // namespace
+
+// How tests/data/store-format-1 was made: see tests/data/README.md.
+TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
+  const std::string directory = scene_parameter("SCENE_DATABASE");
+  if (directory.empty()) return;
+  StoreHarness harness;
+  harness.options.directory = directory;
+  harness.open();
+  CHECK(harness.commit({job_bytes("demo-1", {1, 2, 3}), float_job(), effect_job(), job_bytes(long_id, {})}).size() ==
+        4);
+  harness.clock.now += std::chrono::seconds(1);
+  CHECK(harness.commit({job_bytes("demo-1", {9}), "not-json", unknown_type_job(), job_bytes("demo-4", {most, 1})})
+            .size() == 4);
+  harness.clock.now += std::chrono::seconds(1);
+  CHECK(harness.commit({job_bytes("demo-1", {9}), "not-json", "not-json"}).size() == 3);
+  harness.options.durability = Durability::page_cache;
+  harness.reopen();
+  CHECK(harness.commit({job_bytes("demo-lazy", {7})}).size() == 1);
+  harness.close();
+}
+
+TEST_CASE("every row of a database of format 1 is read") {
+  FormatOneHarness harness;
+  SUBCASE("read-only") {
+    harness.options.read_only = true;
+  }
+  SUBCASE("for writing") {}
+  harness.open();
+  const Counts counts = harness.counts();
+  CHECK(counts.results == 5);
+  CHECK(counts.dead_letters == 4);
+  CHECK(counts.pending == 0);
+  const WallTime began = ManualClock().now;
+
+  check_operation(harness.row("demo-1").value(), job_bytes("demo-1", {1, 2, 3}), integer_result(6), Durability::fsync);
+  CHECK(harness.row("demo-1")->committed_at == began);
+  check_operation(harness.row("demo-float").value(), float_job(), float_result(), Durability::fsync);
+  check_operation(harness.row(long_id).value(), job_bytes(long_id, {}), integer_result(0), Durability::fsync);
+  check_operation(harness.store->get(key_of_effect("invoice-7"))->value(), effect_job(), integer_result(9),
+                  Durability::fsync);
+  check_operation(harness.row("demo-lazy").value(), job_bytes("demo-lazy", {7}), integer_result(7),
+                  Durability::page_cache);
+  CHECK(harness.row("demo-lazy")->committed_at == began + std::chrono::seconds(2));
+
+  const auto letters = harness.dead_letters();
+  REQUIRE(letters.size() == 4);
+  const DeadLetter &conflict = letter_of(letters, job_bytes("demo-1", {9}));
+  check_letter(conflict, Outcome::conflict, job_bytes("demo-1", {9}), 2);
+  CHECK(conflict.stored_digest == harness.row("demo-1")->digest);
+  CHECK(conflict.first_at == began + std::chrono::seconds(1));
+  CHECK(conflict.last_at == began + std::chrono::seconds(2));
+  check_letter(letter_of(letters, "not-json"), Outcome::invalid, "not-json", 3);
+  check_letter(letter_of(letters, unknown_type_job()), Outcome::invalid, unknown_type_job(), 1);
+  check_letter(letter_of(letters, job_bytes("demo-4", {most, 1})), Outcome::failed, job_bytes("demo-4", {most, 1}), 1);
+}
+
+TEST_CASE("a database of format 1 goes on being used") {
+  FormatOneHarness harness;
+  harness.open();
+  CHECK(harness.store->boot().bytes[7] == 3); // it had been opened twice
+  const auto settled = harness.commit({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-new", {1, 1}),
+                                       job_bytes("demo-1", {9}), float_job(), effect_job(), "not-json"});
+  CHECK(outcomes_of(settled) == std::vector<Outcome>{Outcome::duplicate, Outcome::stored, Outcome::conflict,
+                                                     Outcome::duplicate, Outcome::duplicate, Outcome::invalid});
+  CHECK(settled[0].result == integer_result(6));
+  CHECK(settled[3].result == float_result());
+  harness.reopen();
+  CHECK(harness.counts().results == 6);
+  CHECK(harness.counts().dead_letters == 4);
+  harness.close();
+
+  const auto meta = RawDatabase(harness.directory.path()).rows("meta");
+  store::RecordDecoder decoder;
+  CHECK(decoder.number(meta.at("format")) == disk_format);
+  CHECK(decoder.number(meta.at("boots")) == 4);
+  CHECK(decoder.counters(meta.at("counters/0"))->results == 6);
+  CHECK(decoder.counters(meta.at("counters/0"))->dead_letters == 4);
+}

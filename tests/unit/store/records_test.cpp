@@ -1,0 +1,211 @@
+// The bytes on disk. The worked example in docs/storage.md is held to these very bytes.
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "onced/version.hpp"
+#include "store/records.hpp"
+#include "support/store_harness.hpp"
+
+using namespace onced;
+using namespace onced::store;
+using namespace onced::testing;
+
+namespace {
+
+// Every character of the text that is hexadecimal, in order, after dropping what follows "#" in each line: how the
+// document writes annotated bytes.
+std::string hex_of_listing(const std::string &listing) {
+  std::string hex;
+  std::istringstream lines(listing);
+  for (std::string line; std::getline(lines, line);) {
+    for (const char character : line.substr(0, line.find('#'))) {
+      if (std::isxdigit(static_cast<unsigned char>(character)) != 0) hex += character;
+    }
+  }
+  return hex;
+}
+
+// The code block that follows `<!-- example: NAME -->` in docs/storage.md.
+std::string example(const std::string &name) {
+  std::ifstream file(ONCED_TESTS_DIR "/../docs/storage.md");
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::string document = text.str();
+  const auto at = document.find("<!-- example: " + name + " -->");
+  REQUIRE_MESSAGE(at != std::string::npos, name);
+  const auto begin = document.find('\n', document.find("```", at)) + 1;
+  return hex_of_listing(document.substr(begin, document.find("```", begin) - begin));
+}
+
+OperationRecord example_record(const Delivery &delivery, const Bytes &result) {
+  return {.phase = Phase::committed,
+          .digest = delivery.digest,
+          .result = result,
+          .operation_id = delivery.job->operation_id,
+          .type = delivery.job->type,
+          .effect_key = delivery.job->effect_key,
+          .issued_at = WallTime{std::chrono::microseconds{1'764'500'000'000'000}},
+          .committed_at = WallTime{std::chrono::microseconds{1'764'500'000'250'000}},
+          .worker_build = "0.1.0+8d3f1c20ab47",
+          .durability = Durability::fsync};
+}
+
+DeadLetter example_letter(const Delivery &offered, const Delivery &stored) {
+  DeadLetter letter;
+  Digester digester;
+  letter.id = dead_letter_id(*offered.key, offered.digest, Outcome::conflict, digester);
+  letter.reason = Outcome::conflict;
+  letter.detail = "another payload or type was committed under this key";
+  letter.bytes = offered.bytes;
+  letter.operation_id = offered.job->operation_id;
+  letter.type = offered.job->type;
+  letter.sender.bytes.fill(0x5E);
+  letter.sequence = Sequence{2};
+  letter.issued_at = WallTime{std::chrono::microseconds{1'764'500'001'000'000}};
+  letter.deliveries = 3;
+  letter.first_at = WallTime{std::chrono::microseconds{1'764'500'001'250'000}};
+  letter.last_at = WallTime{std::chrono::microseconds{1'764'500'009'250'000}};
+  letter.stored_digest = stored.digest;
+  letter.offered_digest = offered.digest;
+  return letter;
+}
+
+} // namespace
+
+TEST_CASE("the worked example of the storage document is what is written") {
+  const Batch batch({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
+  CHECK(to_hex(batch.view()[0].key->bytes) == example("operations key"));
+  Bytes value;
+  encode_operation(example_record(batch.view()[0], integer_result(6)), value);
+  CHECK(to_hex(value) == example("operations value"));
+
+  const DeadLetter letter = example_letter(batch.view()[1], batch.view()[0]);
+  CHECK(to_hex(letter.id.view()) == example("dead_letters key"));
+  encode_dead_letter(letter, value);
+  CHECK(to_hex(value) == example("dead_letters value"));
+
+  encode_counters({.results = 1, .dead_letters = 1}, value);
+  CHECK(to_hex(value) == example("counters value"));
+  CHECK(to_hex(key_of_effect("invoice-7").bytes) == example("effect key"));
+}
+
+TEST_CASE("an operation row survives writing and reading") {
+  const Batch batch({job_bytes({.operation_id = "demo-1", .numbers = {1}, .effect_key = "invoice-7"})});
+  OperationRecord record = example_record(batch.view()[0], integer_result(6));
+  record.phase = Phase::pending;
+  record.durability = Durability::page_cache;
+  Bytes value;
+  encode_operation(record, value);
+  RecordDecoder decoder;
+  const auto read = decoder.operation(value);
+  REQUIRE(read);
+  const OperationRow row = to_row(*read);
+  CHECK(row.phase == Phase::pending);
+  CHECK(row.digest == record.digest);
+  CHECK(row.result == integer_result(6));
+  CHECK(row.operation_id == "demo-1");
+  CHECK(row.type == "sum");
+  CHECK(row.effect_key == "invoice-7");
+  CHECK(row.issued_at == record.issued_at);
+  CHECK(row.committed_at == record.committed_at);
+  CHECK(row.worker_build == "0.1.0+8d3f1c20ab47");
+  CHECK(row.durability == Durability::page_cache);
+}
+
+TEST_CASE("a dead letter survives writing and reading") {
+  const Batch batch({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
+  const DeadLetter letter = example_letter(batch.view()[1], batch.view()[0]);
+  Bytes value;
+  encode_dead_letter(letter, value);
+  RecordDecoder decoder;
+  const auto read = decoder.dead_letter(letter.id, value);
+  REQUIRE(read);
+  CHECK(read->id == letter.id);
+  CHECK(read->reason == letter.reason);
+  CHECK(read->detail == letter.detail);
+  CHECK(read->bytes == letter.bytes);
+  CHECK(read->operation_id == letter.operation_id);
+  CHECK(read->type == letter.type);
+  CHECK(read->effect_key.empty());
+  CHECK(read->sender == letter.sender);
+  CHECK(read->sequence == letter.sequence);
+  CHECK(read->issued_at == letter.issued_at);
+  CHECK(read->deliveries == 3);
+  CHECK(read->receives == 0);
+  CHECK(read->redrives == 0);
+  CHECK(read->first_at == letter.first_at);
+  CHECK(read->last_at == letter.last_at);
+  CHECK(read->stored_digest == letter.stored_digest);
+  CHECK(read->offered_digest == letter.offered_digest);
+}
+
+TEST_CASE("no record is read from bytes that were cut or continued or are of another format") {
+  const Batch batch({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
+  const DeadLetter letter = example_letter(batch.view()[1], batch.view()[0]);
+  Bytes operation;
+  Bytes buried;
+  Bytes counters;
+  encode_operation(example_record(batch.view()[0], integer_result(6)), operation);
+  encode_dead_letter(letter, buried);
+  encode_counters({.results = 1, .dead_letters = 1}, counters);
+  RecordDecoder decoder;
+  for (std::size_t size = 0; size < operation.size(); ++size)
+    CHECK(!decoder.operation(BytesView(operation).substr(0, size)));
+  for (std::size_t size = 0; size < buried.size(); ++size)
+    CHECK(!decoder.dead_letter(letter.id, BytesView(buried).substr(0, size)));
+  for (std::size_t size = 0; size < counters.size(); ++size)
+    CHECK(!decoder.counters(BytesView(counters).substr(0, size)));
+  CHECK(!decoder.operation(operation + '\0'));
+  CHECK(!decoder.operation(buried));
+  CHECK(!decoder.dead_letter(letter.id, operation));
+  CHECK(!decoder.counters(operation));
+
+  operation[1] = static_cast<char>(disk_format + 1); // the format is the array's first element
+  CHECK(!decoder.operation(operation));
+}
+
+TEST_CASE("a phase or durability or digest out of range makes no record") {
+  const Batch batch({job_bytes("demo-1", {1, 2, 3})});
+  Bytes good;
+  encode_operation(example_record(batch.view()[0], integer_result(6)), good);
+  RecordDecoder decoder;
+  REQUIRE(decoder.operation(good));
+  Bytes bad_phase = good;
+  bad_phase[2] = 3;
+  CHECK(!decoder.operation(bad_phase));
+  Bytes bad_durability = good;
+  bad_durability.back() = 2;
+  CHECK(!decoder.operation(bad_durability));
+  Bytes no_digest = good;
+  no_digest.replace(3, 34, "\xC0"); // nil in place of the binary of 32 bytes
+  CHECK(!decoder.operation(no_digest));
+}
+
+TEST_CASE("dead letter ids tell keys and digests and reasons apart") {
+  const Batch batch({job_bytes("a", {1}), job_bytes("a", {2}), job_bytes("b", {1})});
+  const auto &jobs = batch.view();
+  Digester digester;
+  const auto id = dead_letter_id(*jobs[0].key, jobs[0].digest, Outcome::conflict, digester);
+  CHECK(id == dead_letter_id(*jobs[0].key, jobs[0].digest, Outcome::conflict, digester));
+  CHECK(id != dead_letter_id(*jobs[0].key, jobs[0].digest, Outcome::failed, digester));
+  const auto other_digest = dead_letter_id(*jobs[1].key, jobs[1].digest, Outcome::conflict, digester);
+  CHECK(id != other_digest);
+  CHECK(id.view().substr(0, 8) == other_digest.view().substr(0, 8)); // the letters of one key lie together
+  CHECK(id.view().substr(0, 8) !=
+        dead_letter_id(*jobs[2].key, jobs[2].digest, Outcome::conflict, digester).view().substr(0, 8));
+  CHECK(dead_letter_id("x", digester) != dead_letter_id("y", digester));
+  CHECK(dead_letter_id("x", digester).view() == digester.plain("x").view().substr(0, 16));
+}
+
+TEST_CASE("the names of durability and phase read back") {
+  for (const Durability durability : {Durability::fsync, Durability::page_cache})
+    CHECK(durability_of(name_of(durability)) == durability);
+  CHECK(name_of(Durability::fsync) == "fsync");
+  CHECK(name_of(Durability::page_cache) == "page-cache");
+  CHECK(!durability_of("sometimes"));
+  CHECK(name_of(Phase::committed) == "committed");
+  CHECK(name_of(Phase::pending) == "pending");
+  CHECK(name_of(Phase::failed) == "failed");
+}

@@ -1,0 +1,83 @@
+#include "exit_codes.hpp"
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+using namespace onced;
+using namespace onced::tools;
+
+namespace {
+
+// The rows of the first table after the heading, as their cells without blanks around them.
+std::vector<std::vector<std::string>> table_under(const std::string &heading, const std::string &file) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line) && line != heading) {
+  }
+  std::vector<std::vector<std::string>> rows;
+  while (std::getline(in, line) && line.rfind("## ", 0) != 0) {
+    if (line.rfind("| ", 0) != 0) continue;
+    std::vector<std::string> cells;
+    std::istringstream parts(line.substr(1));
+    for (std::string cell; std::getline(parts, cell, '|');) {
+      const auto first = cell.find_first_not_of(' ');
+      if (first != std::string::npos) cells.push_back(cell.substr(first, cell.find_last_not_of(' ') - first + 1));
+    }
+    rows.push_back(cells);
+  }
+  return rows;
+}
+
+} // namespace
+
+TEST_CASE("the documented exit codes are those of the program") {
+  const auto rows = table_under("## Exit codes", ONCED_TESTS_DIR "/../docs/operations.md");
+  REQUIRE(rows.size() == exit_code_table.size() + 1); // the first row is the heads of the columns
+  for (std::size_t at = 0; at < exit_code_table.size(); ++at) {
+    const auto &row = rows[at + 1];
+    const ExitCodeTraits &traits = exit_code_table[at];
+    REQUIRE(row.size() == 4);
+    CHECK(row[0] == std::to_string(static_cast<int>(traits.code)));
+    CHECK(row[1] == traits.name);
+    CHECK(row[2] == traits.meaning);
+    CHECK_FALSE(row[3].empty());
+  }
+}
+
+TEST_CASE("no two exit codes share a number or a name") {
+  std::set<int> numbers;
+  std::set<std::string_view> names;
+  for (const ExitCodeTraits &traits : exit_code_table) {
+    numbers.insert(static_cast<int>(traits.code));
+    names.insert(traits.name);
+  }
+  CHECK(numbers.size() == exit_code_table.size());
+  CHECK(names.size() == exit_code_table.size());
+}
+
+TEST_CASE("each kind of error has its exit code") {
+  const std::vector<std::pair<ErrorCode, int>> expected{
+      {ErrorCode::usage, 64},
+      {ErrorCode::configuration, 78},
+      {ErrorCode::not_found, 66},
+      {ErrorCode::locked, 73},
+      {ErrorCode::endpoint, 69},
+      {ErrorCode::newer_format, 65},
+      {ErrorCode::corrupt, 65},
+      {ErrorCode::loss_suspected, 65},
+      {ErrorCode::store_unavailable, 74},
+      {ErrorCode::timed_out, 75},
+      {ErrorCode::unsupported_protocol, 69},
+      {ErrorCode::internal, 70},
+  };
+  REQUIRE(expected.size() == static_cast<std::size_t>(ErrorCode::internal) + 1);
+  for (const auto &[code, number] : expected) {
+    CAPTURE(name_of(code));
+    CHECK(static_cast<int>(exit_code_of(code)) == number);
+  }
+}

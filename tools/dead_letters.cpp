@@ -1,0 +1,76 @@
+#include "dead_letters.hpp"
+
+#include <utility>
+
+#include "onced/ids.hpp"
+
+namespace onced::tools {
+namespace {
+
+constexpr const char *query_list = "dead-letters list";
+constexpr const char *query_show = "dead-letters show";
+
+// Prints one page and returns the id after which the next begins; nothing when this was the last.
+Result<std::optional<Json>> print_page(const DeadLettersListOptions &options, const Json &arguments,
+                                       MonotonicTime deadline, std::uint64_t &left, Output &output) {
+  const auto answer = run_query(options.target, query_list, arguments, deadline);
+  if (!answer) return tl::unexpected(answer.error());
+  const Json rows = answer->value("rows", Json::array());
+  for (const Json &row : rows) {
+    if (left == 0) return std::nullopt;
+    if (!options.reason.empty() && row.value("reason", "") != options.reason) continue;
+    output.line(for_people(row));
+    --left;
+  }
+  if (rows.empty()) return std::nullopt;
+  return rows.back().at("id");
+}
+
+std::optional<Json> job_of(const Json &row) {
+  const auto bytes = row.find("bytes");
+  if (bytes == row.end() || !bytes->is_binary()) return std::nullopt;
+  const Json::binary_t &binary = bytes->get_binary();
+  return json_of_messagepack(Bytes(binary.begin(), binary.end()), Binaries::refused);
+}
+
+ExitCode finish(Output &output, ExitCode code) {
+  const auto flushed = output.flush();
+  return flushed ? code : report(flushed.error());
+}
+
+} // namespace
+
+ExitCode run_dead_letters_list(const DeadLettersListOptions &options, Output &output) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + options.target.deadline;
+  std::uint64_t left = options.limit.value_or(UINT64_MAX);
+  Json arguments = Json::object();
+  while (left != 0 && !output.failed()) {
+    const auto next = print_page(options, arguments, deadline, left, output);
+    if (!next) return finish(output, report(next.error()));
+    if (!*next) break;
+    arguments = {{"after", **next}};
+  }
+  return finish(output, ExitCode::ok);
+}
+
+ExitCode run_dead_letters_show(const DeadLettersShowOptions &options, Output &output) {
+  const auto bytes = from_hex(options.id);
+  const auto id = bytes ? DeadLetterId::from(*bytes) : std::nullopt;
+  if (!id) {
+    return report({ErrorCode::usage, "'" + options.id + "'", "not the id of a dead letter",
+                   "give the 32 hexadecimal characters that onced dead-letters list prints"});
+  }
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + options.target.deadline;
+  const auto answer = run_query(options.target, query_show, {{"id", to_hex(id->view())}}, deadline);
+  if (!answer) return report(answer.error());
+  if (!answer->value("found", false)) {
+    output.line({{"id", to_hex(id->view())}, {"found", false}});
+    return finish(output, ExitCode::no);
+  }
+  Json row = for_people(*answer);
+  if (auto job = job_of(*answer)) row["job"] = std::move(*job);
+  output.line(row);
+  return finish(output, ExitCode::ok);
+}
+
+} // namespace onced::tools

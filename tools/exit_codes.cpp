@@ -1,0 +1,12 @@
+#include "exit_codes.hpp"
+
+#include <fmt/core.h>
+
+namespace onced::tools {
+
+ExitCode report(const Error &error) {
+  fmt::print(stderr, "onced: {}\n", describe(error));
+  return exit_code_of(error.code);
+}
+
+} // namespace onced::tools

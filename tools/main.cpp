@@ -1,0 +1,346 @@
+// The command line: options into plain structs, and the subcommand's function called. The only file that includes
+// CLI11, which compiles slowly.
+#include <algorithm>
+#include <csignal>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "config.hpp"
+#include "count.hpp"
+#include "dead_letters.hpp"
+#include "duration.hpp"
+#include "exit_codes.hpp"
+#include "get.hpp"
+#include "send.hpp"
+#include "serve.hpp"
+#include "version.hpp"
+
+namespace onced::tools {
+namespace {
+
+// A subcommand: its options, its table in a configuration file, and what it does.
+struct Command {
+  CLI::App *app;
+  std::string name; // as it is typed
+  std::function<ExitCode(Output &)> run;
+  std::vector<std::string> required; // by option or configuration file
+  std::string config_file;
+
+  [[nodiscard]] std::string table() const {
+    std::string table = name;
+    std::replace(table.begin(), table.end(), ' ', '.');
+    return table;
+  }
+};
+
+// Commands keep their addresses: options are bound to them.
+using Commands = std::vector<std::unique_ptr<Command>>;
+
+Command &add_command(Commands &commands, CLI::App &parent, const std::string &name, const std::string &title,
+                     const std::string &examples) {
+  CLI::App *app = parent.add_subcommand(name, title);
+  app->footer("Examples:\n" + examples);
+  const std::string full = parent.get_parent() == nullptr ? name : parent.get_name() + " " + name;
+  commands.push_back(std::make_unique<Command>(Command{app, full, {}, {}, {}}));
+  Command &command = *commands.back();
+  app->add_option("--config", command.config_file,
+                  "TOML file with settings in [" + command.table() +
+                      "]; the command "
+                      "line wins")
+      ->type_name("FILE");
+  return command;
+}
+
+// An option whose text is read by `parse`, a function that gives a Result.
+template <class Value, class Parse>
+void add_parsed(CLI::App &app, const std::string &name, const std::string &type, const std::string &title, Value &value,
+                Parse parse) {
+  app.add_option_function<std::string>(
+         name,
+         [&value, name, parse](const std::string &text) {
+           auto parsed = parse(text);
+           if (!parsed) throw CLI::ValidationError(name, describe(parsed.error()));
+           value = std::move(*parsed);
+         },
+         title)
+      ->type_name(type);
+}
+
+void add_duration(CLI::App &app, const std::string &name, const std::string &title, std::chrono::milliseconds &value) {
+  add_parsed(app, name, "DURATION", title, value, parse_duration);
+}
+
+void add_kill_at(CLI::App &app, KillSwitch &value) {
+  std::string points;
+  for (const std::string_view point : kill_point_names) {
+    points.append(points.empty() ? "" : ", ").append(point);
+  }
+  add_parsed(app, "--kill-at", "NAME:N", "For tests: kill this process at the Nth arrival at one of " + points, value,
+             KillSwitch::parse);
+}
+
+void add_log_format(CLI::App &app, LogFormat &value) {
+  add_parsed(app, "--log-format", "text|json", "Form of the log on stderr (default text)", value,
+             [](const std::string &text) -> Result<LogFormat> {
+               if (const auto format = log_format_of(text)) return *format;
+               return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "no log format", "text or json"});
+             });
+}
+
+void add_target(CLI::App &app, QueryTarget &target) {
+  app.add_option("--data", target.data, "Data directory, whether a worker runs on it or not")->type_name("DIR");
+  app.add_option("--replies", target.replies, "Replies endpoint of a worker; this or --data")->type_name("ENDPOINT");
+  add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", target.deadline);
+}
+
+void add_serve(Commands &commands, CLI::App &root) {
+  auto &command =
+      add_command(commands, root, "serve", "Run a worker: take jobs, commit each result once, reply.",
+                  "  onced serve --data /var/lib/onced\n"
+                  "  onced serve --data demo.data --jobs 'tcp://127.0.0.1:*' --replies 'tcp://127.0.0.1:*'\n"
+                  "  onced serve --config onced.toml --log-format json\n");
+  auto options = std::make_shared<ServeOptions>();
+  WorkerOptions &worker = options->worker;
+  CLI::App &app = *command.app;
+  app.add_option("--data", worker.store.directory, "Data directory, created when absent (required)")->type_name("DIR");
+  app.add_option("--jobs", worker.jobs_endpoint, "Take jobs here")->capture_default_str()->type_name("ENDPOINT");
+  app.add_option("--replies", worker.replies_endpoint, "Reply and answer queries here")
+      ->capture_default_str()
+      ->type_name("ENDPOINT");
+  app.add_option("--workers", worker.threads, "Worker threads")->capture_default_str();
+  add_parsed(
+      app, "--durability", "fsync|page-cache",
+      "What an acknowledgement promises; page-cache: a power cut may lose results (default fsync)",
+      worker.store.durability, [](const std::string &text) -> Result<Durability> {
+        if (const auto durability = durability_of(text)) return *durability;
+        return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "no durability mode", "fsync or page-cache"});
+      });
+  app.add_flag("--accept-loss", worker.store.accept_loss,
+               "Open the database although acknowledged results may be missing from it");
+  add_kill_at(app, worker.kill_switch);
+  add_log_format(app, options->log_format);
+  command.required = {"--data"};
+  command.run = [options](Output &output) { return run_serve(*options, output); };
+}
+
+void add_send(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "send",
+                              "Send jobs, again until each is settled, and print its outcome as it settles.",
+                              "  echo '{\"operation_id\":\"demo-1\",\"numbers\":[1,2,3]}' | onced send\n"
+                              "  onced send jobs.jsonl --deadline 5m\n"
+                              "  onced send jobs.jsonl --copies 2\n"
+                              "  onced send --raw job.msgpack\n");
+  auto options = std::make_shared<SendOptions>();
+  SenderOptions &sender = options->sender;
+  CLI::App &app = *command.app;
+  app.add_option("FILE", options->file, "Jobs as JSON, one a line; - is standard input")->capture_default_str();
+  app.add_option("--jobs", sender.jobs_endpoint, "The worker's jobs endpoint")
+      ->capture_default_str()
+      ->type_name("ENDPOINT");
+  app.add_option("--replies", sender.replies_endpoint, "The worker's replies endpoint")
+      ->capture_default_str()
+      ->type_name("ENDPOINT");
+  add_duration(app, "--deadline", "Stop so long after the start, settled or not (default 60s)", options->deadline);
+  app.add_option("--copies", options->copies, "Deliver each job so often")
+      ->capture_default_str()
+      ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1'000'000}));
+  app.add_option("--window", sender.window_jobs, "Jobs in flight at most")->capture_default_str();
+  app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
+  app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");
+  add_kill_at(app, sender.kill_switch);
+  add_log_format(app, options->log_format);
+  command.run = [options](Output &output) { return run_send(*options, output); };
+}
+
+void add_get(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "get", "Print the result of one operation; exit 1 if there is none.",
+                              "  onced get demo-1 --data demo.data\n"
+                              "  onced get demo-1 --type sum --replies tcp://127.0.0.1:5571\n"
+                              "  onced get invoice-7 --effect-key --data demo.data\n");
+  auto options = std::make_shared<GetOptions>();
+  CLI::App &app = *command.app;
+  app.add_option("OPERATION_ID", options->id, "Operation id; with --effect-key, an effect key")->required();
+  app.add_option("--type", options->type, "Type of the job")->capture_default_str();
+  app.add_flag("--effect-key", options->by_effect_key, "Look up by effect key instead of type and operation id");
+  add_target(app, options->target);
+  command.run = [options](Output &output) { return run_get(*options, output); };
+}
+
+void add_count(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "count", "Count results, dead letters and pending jobs by scanning.",
+                              "  onced count --data demo.data\n"
+                              "  onced count --replies tcp://127.0.0.1:5571 --deadline 5m\n");
+  auto options = std::make_shared<CountOptions>();
+  add_target(*command.app, options->target);
+  command.run = [options](Output &output) { return run_count(*options, output); };
+}
+
+void add_dead_letters(Commands &commands, CLI::App &root) {
+  CLI::App &parent = *root.add_subcommand("dead-letters", "List dead letters, or show one.");
+  parent.require_subcommand(1);
+  parent.footer("Examples:\n  onced dead-letters list --data demo.data\n"
+                "  onced dead-letters show 00112233445566778899aabbccddeeff --data demo.data\n");
+  auto &list = add_command(commands, parent, "list", "Print a line for each dead letter.",
+                           "  onced dead-letters list --data demo.data\n"
+                           "  onced dead-letters list --reason conflict --limit 10 --data demo.data\n");
+  auto list_options = std::make_shared<DeadLettersListOptions>();
+  list.app->add_option("--reason", list_options->reason, "Only those of this outcome")
+      ->check(CLI::IsMember({"conflict", "invalid", "failed", "expired"}));
+  list.app->add_option("--limit", list_options->limit, "Print so many at most (default all)");
+  add_target(*list.app, list_options->target);
+  list.run = [list_options](Output &output) { return run_dead_letters_list(*list_options, output); };
+
+  auto &show = add_command(commands, parent, "show", "Print one dead letter with its original bytes; exit 1 if absent.",
+                           "  onced dead-letters show 00112233445566778899aabbccddeeff --data demo.data\n");
+  auto show_options = std::make_shared<DeadLettersShowOptions>();
+  show.app->add_option("ID", show_options->id, "Its id, 32 hexadecimal characters")->required();
+  add_target(*show.app, show_options->target);
+  show.run = [show_options](Output &output) { return run_dead_letters_show(*show_options, output); };
+}
+
+// --- The configuration file --------------------------------------------------------------------------------------
+
+// The long name without dashes where a configuration file may set the option; empty where it may not.
+std::string setting_name(const CLI::Option &option) {
+  if (option.get_lnames().empty()) return "";
+  const std::string &name = option.get_lnames().front();
+  return name == "help" || name == "config" ? "" : name;
+}
+
+SettingKind kind_of(const CLI::Option &option) {
+  if (option.get_items_expected_max() == 0) return SettingKind::flag;
+  return option.get_type_name().rfind("UINT", 0) == 0 ? SettingKind::integer : SettingKind::text;
+}
+
+ConfigSchema schema_of(const Commands &commands) {
+  ConfigSchema schema;
+  for (const auto &command : commands) {
+    SettingNames &names = schema[command->table()];
+    for (const CLI::Option *option : std::as_const(*command->app).get_options()) {
+      const std::string name = setting_name(*option);
+      if (!name.empty()) names[name] = kind_of(*option);
+    }
+  }
+  return schema;
+}
+
+// Gives the options that the command line did not name the values of the file, through the same checks.
+Result<void> apply_config(Command &command, const ConfigSchema &schema) {
+  const auto config = read_config(command.config_file, schema);
+  if (!config) return tl::unexpected(config.error());
+  const auto table = config->find(command.table());
+  if (table == config->end()) return {};
+  for (const auto &[name, setting] : table->second) {
+    CLI::Option *option = command.app->get_option("--" + name);
+    if (option->count() != 0) continue;
+    try {
+      option->add_result(setting.value);
+      option->run_callback();
+    } catch (const CLI::ParseError &error) {
+      return tl::unexpected(config_error(command.config_file, setting.line, command.table() + "." + name, error.what(),
+                                         "see onced " + command.name + " --help"));
+    }
+  }
+  return {};
+}
+
+// --- The run -----------------------------------------------------------------------------------------------------
+
+ExitCode usage_error(const std::string &message, const std::string &command) {
+  fmt::print(stderr, "onced: {}; see onced {}--help\n", message, command.empty() ? "" : command + " ");
+  return ExitCode::usage;
+}
+
+// The words of the subcommand that was meant, as far as it was understood.
+std::string name_of_parsed(const CLI::App &root) {
+  std::string name;
+  const CLI::App *app = &root;
+  while (!app->get_subcommands().empty()) {
+    app = app->get_subcommands().front();
+    name.append(name.empty() ? "" : " ").append(app->get_name());
+  }
+  return name;
+}
+
+std::string first_line(const std::string &text) {
+  return text.substr(0, text.find('\n'));
+}
+
+ExitCode run_command(Command &command, const ConfigSchema &schema, Output &output) {
+  if (!command.config_file.empty()) {
+    if (const auto applied = apply_config(command, schema); !applied) return report(applied.error());
+  }
+  for (const std::string &name : command.required) {
+    if (command.app->get_option(name)->count() == 0) return usage_error(name + " is required", command.name);
+  }
+  return command.run(output);
+}
+
+ExitCode run(int argc, char **argv) {
+  CLI::App root("onced: a durable, idempotent job worker in a single process.", "onced");
+  root.footer("Examples:\n  onced serve --data demo.data\n  onced send jobs.jsonl\n  onced count --data demo.data\n"
+              "  onced --version --json\n");
+  bool version = false;
+  bool json = false;
+  root.add_flag("--version", version, "Print version, commit and libraries");
+  root.add_flag("--json", json, "With --version: as one JSON object");
+  Commands commands;
+  add_serve(commands, root);
+  add_send(commands, root);
+  add_get(commands, root);
+  add_count(commands, root);
+  add_dead_letters(commands, root);
+  const ConfigSchema schema = schema_of(commands);
+  Output output(STDOUT_FILENO);
+  try {
+    root.parse(argc, argv);
+  } catch (const CLI::CallForHelp &) {
+    output.text(root.help());
+    const auto flushed = output.flush();
+    return flushed ? ExitCode::ok : report(flushed.error());
+  } catch (const CLI::ParseError &error) {
+    return usage_error(first_line(error.what()), name_of_parsed(root));
+  }
+  for (const auto &command : commands) {
+    if (command->app->parsed() && !version && !json) return run_command(*command, schema, output);
+  }
+  const bool alone = root.get_subcommands().empty();
+  if (version && alone) return run_version(json, output);
+  return usage_error(alone ? "no subcommand is given" : "--version and --json go with no subcommand", "");
+}
+
+// Where a standard descriptor is closed, the next file that is opened would take its number, and our lines with it.
+void hold_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    // Read-only, so that writing to a closed standard output fails as it should.
+    static_cast<void>(::open("/dev/null", descriptor == STDERR_FILENO ? O_WRONLY : O_RDONLY));
+  }
+}
+
+} // namespace
+} // namespace onced::tools
+
+int main(int argc, char **argv) {
+  using namespace onced::tools;
+  hold_standard_descriptors();
+  // A reader that goes away is a failed write, which is reported.
+  std::signal(SIGPIPE, SIG_IGN);
+  try {
+    return static_cast<int>(run(argc, argv));
+  } catch (const std::exception &exception) {
+    try {
+      return static_cast<int>(report({onced::ErrorCode::internal, "onced", exception.what(), "report this defect"}));
+    } catch (...) {
+      return static_cast<int>(ExitCode::internal);
+    }
+  }
+}

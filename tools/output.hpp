@@ -1,0 +1,34 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "json_value.hpp"
+#include "onced/error.hpp"
+
+namespace onced::tools {
+
+// Standard output, or another descriptor: JSON, one object a line. Any thread. Lines wait until `flush` or until there
+// are many. After the first failure nothing more is written, and it is kept.
+class Output {
+public:
+  explicit Output(int descriptor) : descriptor_(descriptor) {}
+
+  void line(const Json &object);
+  void text(std::string_view text);
+  // Errors: `store_unavailable`, the failure that stopped the output.
+  [[nodiscard]] Result<void> flush();
+  [[nodiscard]] bool failed() const;
+
+private:
+  void append(std::string_view text);
+  void write_all();
+
+  int descriptor_;
+  mutable std::mutex mutex_;
+  std::string waiting_;
+  int failure_ = 0; // errno
+};
+
+} // namespace onced::tools

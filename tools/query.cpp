@@ -1,0 +1,146 @@
+#include "query.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "onced/ids.hpp"
+#include "onced/store.hpp"
+#include "wire/query.hpp"
+
+namespace onced::tools {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A worker may be starting or stopping: its lock and its socket are looked at again after these.
+constexpr milliseconds pause_between_looks{50};
+constexpr milliseconds first_patience{500};
+
+Bytes bytes_of(const Json::binary_t &binary) {
+  return {binary.begin(), binary.end()};
+}
+
+Bytes request_of(std::string_view name, const Json &arguments) {
+  Json request{{"query", name}};
+  request.update(arguments);
+  Bytes bytes;
+  Json::to_msgpack(request, bytes);
+  return bytes;
+}
+
+ErrorCode code_named(std::string_view name) {
+  for (int number = 0; number <= static_cast<int>(ErrorCode::internal); ++number) {
+    const auto code = static_cast<ErrorCode>(number);
+    if (name_of(code) == name) return code;
+  }
+  return ErrorCode::internal;
+}
+
+std::string text_in(const Json &object, const char *name) {
+  const auto member = object.find(name);
+  return member != object.end() && member->is_string() ? member->get<std::string>() : std::string();
+}
+
+Result<Json> decode(BytesView answer) {
+  auto value = json_of_messagepack(answer, Binaries::kept);
+  if (!value || !value->is_object()) {
+    return tl::unexpected(
+        Error{ErrorCode::internal, "the answer", "it is no MessagePack map", "use a command of the worker's version"});
+  }
+  const auto error = value->find("error");
+  if (error == value->end()) return std::move(*value);
+  return tl::unexpected(Error{code_named(text_in(*error, "code")), text_in(*error, "concerns"),
+                              text_in(*error, "cause"), text_in(*error, "remedy")});
+}
+
+Result<Bytes> ask_database(const std::filesystem::path &directory, BytesView request) {
+  SystemClock clock;
+  SystemRandom random;
+  StoreOptions options;
+  options.directory = directory;
+  options.read_only = true;
+  const auto store = Store::open(options, clock, random);
+  if (!store) return tl::unexpected(store.error());
+  return wire::answer_query(**store, request);
+}
+
+// Either the lock is free, and the database is ours to read, or a worker holds it, and answers. It may change hands
+// while we ask, so we look again; ever later, as an answer to `count` takes as long as the scan.
+Result<Bytes> ask_data(const std::filesystem::path &directory, BytesView request, MonotonicTime deadline) {
+  milliseconds patience = first_patience;
+  for (;;) {
+    const auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::shared);
+    if (lock) return ask_database(directory, request);
+    if (lock.error().code != ErrorCode::locked) return tl::unexpected(lock.error());
+    const MonotonicTime until = std::min(deadline, std::chrono::steady_clock::now() + patience);
+    auto answer = wire::ask_directory(directory, request, until);
+    if (answer) return answer;
+    const ErrorCode code = answer.error().code;
+    if (code != ErrorCode::timed_out && code != ErrorCode::not_found) return answer;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return tl::unexpected(Error{ErrorCode::timed_out, directory.string(),
+                                  "its worker did not answer before the deadline", "try again, or raise --deadline"});
+    }
+    if (code == ErrorCode::timed_out) patience *= 2;
+    std::this_thread::sleep_for(pause_between_looks);
+  }
+}
+
+} // namespace
+
+Result<Json> run_query(const QueryTarget &target, std::string_view name, const Json &arguments,
+                       MonotonicTime deadline) {
+  if (target.data.has_value() == target.replies.has_value()) {
+    return tl::unexpected(Error{ErrorCode::usage, "--data, --replies", target.data ? "both are given" : "none is given",
+                                "give exactly one of them"});
+  }
+  const Bytes request = request_of(name, arguments);
+  const auto answer =
+      target.data ? ask_data(*target.data, request, deadline) : wire::ask(*target.replies, request, deadline);
+  if (!answer) return tl::unexpected(answer.error());
+  return decode(*answer);
+}
+
+Json iso_time(std::int64_t microseconds) {
+  if (microseconds == 0) return nullptr;
+  const std::chrono::sys_time<std::chrono::microseconds> time{std::chrono::microseconds(microseconds)};
+  constexpr std::int64_t year_one = -62'135'596'800'000'000;
+  constexpr std::int64_t year_ten_thousand = 253'402'300'800'000'000;
+  if (microseconds < year_one || microseconds >= year_ten_thousand) return microseconds;
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()), clock.hours().count(),
+                     clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
+}
+
+Json for_people(const Json &row) {
+  static constexpr std::array<std::string_view, 4> ids{"operation_id", "type", "effect_key", "sender"};
+  static constexpr std::string_view time_suffix = "_at_us";
+  Json out = Json::object();
+  for (const auto &[name, value] : row.items()) {
+    const bool is_time = name.size() > time_suffix.size() &&
+                         name.compare(name.size() - time_suffix.size(), std::string::npos, time_suffix) == 0;
+    if (is_time && value.is_number_integer()) {
+      out[name.substr(0, name.size() - 3)] = iso_time(value.get<std::int64_t>());
+    } else if (value.is_binary()) {
+      const Bytes bytes = bytes_of(value.get_binary());
+      const auto result = name == "result" ? json_of_messagepack(bytes, Binaries::refused) : std::nullopt;
+      out[name] = result ? *result : Json(to_hex(bytes));
+    } else if (value.is_string() && value.get_ref<const std::string &>().empty() &&
+               std::find(ids.begin(), ids.end(), name) != ids.end()) {
+      out[name] = nullptr;
+    } else {
+      out[name] = value;
+    }
+  }
+  return out;
+}
+
+} // namespace onced::tools

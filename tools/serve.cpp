@@ -1,0 +1,83 @@
+#include "serve.hpp"
+
+#include <mutex>
+
+#include "signals.hpp"
+
+namespace onced::tools {
+namespace {
+
+// Joins a signal, which may come at any time, to the worker, which may not be there yet.
+class Drain {
+public:
+  void ask() {
+    const std::scoped_lock lock(mutex_);
+    asked_ = true;
+    if (worker_ != nullptr) worker_->drain();
+  }
+  void attach(Worker *worker) {
+    const std::scoped_lock lock(mutex_);
+    worker_ = worker;
+    if (asked_ && worker_ != nullptr) worker_->drain();
+  }
+
+private:
+  std::mutex mutex_;
+  Worker *worker_ = nullptr;
+  bool asked_ = false;
+};
+
+Json ready_line(const Worker &worker) {
+  return {{"event", "ready"},
+          {"jobs", worker.jobs_endpoint()},
+          {"replies", worker.replies_endpoint()},
+          {"boot", to_hex(worker.boot().view())},
+          {"durability", name_of(worker.durability())}};
+}
+
+// Says that it is ready, waits for the end, and says so.
+ExitCode attend(Worker &worker, Drain &drain, EventLog &log, Output &output) {
+  output.line(ready_line(worker));
+  const auto told = output.flush();
+  if (!told) drain.ask();
+  if (const auto ended = worker.wait(); !ended) {
+    log.write({EventLevel::error,
+               "worker.stopped",
+               {{"code", std::string(name_of(ended.error().code))},
+                {"concerns", ended.error().concerns},
+                {"cause", ended.error().cause},
+                {"remedy", ended.error().remedy}}});
+    return exit_code_of(ended.error().code);
+  }
+  if (!told) return report(told.error());
+  output.line({{"event", "stopped"}});
+  if (const auto flushed = output.flush(); !flushed) return report(flushed.error());
+  return ExitCode::ok;
+}
+
+} // namespace
+
+ExitCode run_serve(const ServeOptions &options, Output &output) {
+  SystemClock clock;
+  SystemRandom random;
+  ConsoleLog log(options.log_format, clock);
+  Drain drain;
+  const SignalWatch signals([&](int number) {
+    log.write({EventLevel::info, "worker.draining", {{"signal", std::int64_t{number}}}});
+    drain.ask();
+  });
+  if (options.worker.store.durability == Durability::page_cache) {
+    log.write({EventLevel::warning,
+               "durability.weak",
+               {{"durability", std::string(name_of(Durability::page_cache))},
+                {"risk", std::string("a power cut may lose acknowledged results")}}});
+  }
+  const auto worker = Worker::start(options.worker, built_in_handlers(), clock, random, log);
+  if (!worker) return report(worker.error());
+  drain.attach(worker->get());
+  const ExitCode code = attend(**worker, drain, log, output);
+  drain.attach(nullptr);
+  return code;
+}
+
+} // namespace onced::tools

@@ -1,0 +1,18 @@
+#pragma once
+
+#include "console_log.hpp"
+#include "exit_codes.hpp"
+#include "onced/worker.hpp"
+#include "output.hpp"
+
+namespace onced::tools {
+
+struct ServeOptions {
+  WorkerOptions worker;
+  LogFormat log_format = LogFormat::text;
+};
+
+// Runs a worker until a signal drains it or its store fails.
+[[nodiscard]] ExitCode run_serve(const ServeOptions &options, Output &output);
+
+} // namespace onced::tools
