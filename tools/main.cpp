@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <csignal>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -31,7 +33,8 @@ struct Command {
   CLI::App *app;
   std::string name; // as it is typed
   std::function<ExitCode(Output &)> run;
-  std::vector<std::string> required; // by option or configuration file
+  std::vector<std::string> required;     // by option or configuration file
+  std::vector<std::string> alternatives; // one of them on the command line hides the others in the file
   std::string config_file;
 
   [[nodiscard]] std::string table() const {
@@ -49,7 +52,7 @@ Command &add_command(Commands &commands, CLI::App &parent, const std::string &na
   CLI::App *app = parent.add_subcommand(name, title);
   app->footer("Examples:\n" + examples);
   const std::string full = parent.get_parent() == nullptr ? name : parent.get_name() + " " + name;
-  commands.push_back(std::make_unique<Command>(Command{app, full, {}, {}, {}}));
+  commands.push_back(std::make_unique<Command>(Command{app, full, {}, {}, {}, {}}));
   Command &command = *commands.back();
   app->add_option("--config", command.config_file,
                   "TOML file with settings in [" + command.table() +
@@ -78,10 +81,11 @@ void add_duration(CLI::App &app, const std::string &name, const std::string &tit
   add_parsed(app, name, "DURATION", title, value, parse_duration);
 }
 
-void add_kill_at(CLI::App &app, KillSwitch &value) {
+// `side` is the half of the points that this command meets: "worker." or "sender.".
+void add_kill_at(CLI::App &app, std::string_view side, KillSwitch &value) {
   std::string points;
   for (const std::string_view point : kill_point_names) {
-    points.append(points.empty() ? "" : ", ").append(point);
+    if (point.rfind(side, 0) == 0) points.append(points.empty() ? "" : ", ").append(point);
   }
   add_parsed(app, "--kill-at", "NAME:N", "For tests: kill this process at the Nth arrival at one of " + points, value,
              KillSwitch::parse);
@@ -95,10 +99,12 @@ void add_log_format(CLI::App &app, LogFormat &value) {
              });
 }
 
-void add_target(CLI::App &app, QueryTarget &target) {
+void add_target(Command &command, QueryTarget &target) {
+  CLI::App &app = *command.app;
   app.add_option("--data", target.data, "Data directory, whether a worker runs on it or not")->type_name("DIR");
   app.add_option("--replies", target.replies, "Replies endpoint of a worker; this or --data")->type_name("ENDPOINT");
   add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", target.deadline);
+  command.alternatives = {"--data", "--replies"};
 }
 
 void add_serve(Commands &commands, CLI::App &root) {
@@ -125,7 +131,7 @@ void add_serve(Commands &commands, CLI::App &root) {
       });
   app.add_flag("--accept-loss", worker.store.accept_loss,
                "Open the database although acknowledged results may be missing from it");
-  add_kill_at(app, worker.kill_switch);
+  add_kill_at(app, "worker.", worker.kill_switch);
   add_log_format(app, options->log_format);
   command.required = {"--data"};
   command.run = [options](Output &output) { return run_serve(*options, output); };
@@ -152,10 +158,12 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_option("--copies", options->copies, "Deliver each job so often")
       ->capture_default_str()
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1'000'000}));
-  app.add_option("--window", sender.window_jobs, "Jobs in flight at most")->capture_default_str();
+  app.add_option("--window", sender.window_jobs, "Jobs in flight at most")
+      ->capture_default_str()
+      ->check(CLI::Range(std::size_t{1}, limits::sender_jobs_max));
   app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
   app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");
-  add_kill_at(app, sender.kill_switch);
+  add_kill_at(app, "sender.", sender.kill_switch);
   add_log_format(app, options->log_format);
   command.run = [options](Output &output) { return run_send(*options, output); };
 }
@@ -170,7 +178,7 @@ void add_get(Commands &commands, CLI::App &root) {
   app.add_option("OPERATION_ID", options->id, "Operation id; with --effect-key, an effect key")->required();
   app.add_option("--type", options->type, "Type of the job")->capture_default_str();
   app.add_flag("--effect-key", options->by_effect_key, "Look up by effect key instead of type and operation id");
-  add_target(app, options->target);
+  add_target(command, options->target);
   command.run = [options](Output &output) { return run_get(*options, output); };
 }
 
@@ -179,7 +187,7 @@ void add_count(Commands &commands, CLI::App &root) {
                               "  onced count --data demo.data\n"
                               "  onced count --replies tcp://127.0.0.1:5571 --deadline 5m\n");
   auto options = std::make_shared<CountOptions>();
-  add_target(*command.app, options->target);
+  add_target(command, options->target);
   command.run = [options](Output &output) { return run_count(*options, output); };
 }
 
@@ -195,14 +203,14 @@ void add_dead_letters(Commands &commands, CLI::App &root) {
   list.app->add_option("--reason", list_options->reason, "Only those of this outcome")
       ->check(CLI::IsMember({"conflict", "invalid", "failed", "expired"}));
   list.app->add_option("--limit", list_options->limit, "Print so many at most (default all)");
-  add_target(*list.app, list_options->target);
+  add_target(list, list_options->target);
   list.run = [list_options](Output &output) { return run_dead_letters_list(*list_options, output); };
 
   auto &show = add_command(commands, parent, "show", "Print one dead letter with its original bytes; exit 1 if absent.",
                            "  onced dead-letters show 00112233445566778899aabbccddeeff --data demo.data\n");
   auto show_options = std::make_shared<DeadLettersShowOptions>();
   show.app->add_option("ID", show_options->id, "Its id, 32 hexadecimal characters")->required();
-  add_target(*show.app, show_options->target);
+  add_target(show, show_options->target);
   show.run = [show_options](Output &output) { return run_dead_letters_show(*show_options, output); };
 }
 
@@ -232,15 +240,27 @@ ConfigSchema schema_of(const Commands &commands) {
   return schema;
 }
 
-// Gives the options that the command line did not name the values of the file, through the same checks.
+// Whether the command line has settled the option: by naming it, or the one that excludes it.
+bool is_settled(const Command &command, const std::string &option) {
+  const auto given = [&](const std::string &name) { return command.app->get_option(name)->count() != 0; };
+  const std::vector<std::string> &group = command.alternatives;
+  const bool in_group = std::find(group.begin(), group.end(), option) != group.end();
+  return given(option) || (in_group && std::any_of(group.begin(), group.end(), given));
+}
+
+// Gives the options that the command line left open the values of the file, through the same checks.
 Result<void> apply_config(Command &command, const ConfigSchema &schema) {
   const auto config = read_config(command.config_file, schema);
   if (!config) return tl::unexpected(config.error());
   const auto table = config->find(command.table());
   if (table == config->end()) return {};
+  std::map<std::string, Setting>
+      open; // looked at before any is applied, as an applied one looks like one of the line's
   for (const auto &[name, setting] : table->second) {
+    if (!is_settled(command, "--" + name)) open.emplace(name, setting);
+  }
+  for (const auto &[name, setting] : open) {
     CLI::Option *option = command.app->get_option("--" + name);
-    if (option->count() != 0) continue;
     try {
       option->add_result(setting.value);
       option->run_callback();

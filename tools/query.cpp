@@ -19,7 +19,7 @@ using std::chrono::milliseconds;
 
 // A worker may be starting or stopping: its lock and its socket are looked at again after these.
 constexpr milliseconds pause_between_looks{50};
-constexpr milliseconds first_patience{500};
+constexpr milliseconds first_patience{2000};
 
 Bytes bytes_of(const Json::binary_t &binary) {
   return {binary.begin(), binary.end()};

@@ -1,6 +1,10 @@
 #include "serve.hpp"
 
+#include <chrono>
+#include <filesystem>
+#include <memory>
 #include <mutex>
+#include <thread>
 
 #include "signals.hpp"
 
@@ -15,6 +19,10 @@ public:
     asked_ = true;
     if (worker_ != nullptr) worker_->drain();
   }
+  [[nodiscard]] bool asked() {
+    const std::scoped_lock lock(mutex_);
+    return asked_;
+  }
   void attach(Worker *worker) {
     const std::scoped_lock lock(mutex_);
     worker_ = worker;
@@ -26,6 +34,29 @@ private:
   Worker *worker_ = nullptr;
   bool asked_ = false;
 };
+
+// A command that reads the directory (`count --data`) holds it for as long as its scan takes.
+constexpr std::chrono::seconds readers_patience{30};
+constexpr std::chrono::milliseconds pause_between_looks{20};
+
+// Whether the directory is held by commands that read it, and by no worker.
+bool held_by_readers(const std::filesystem::path &directory) {
+  return DirectoryLock::take(directory, DirectoryLock::Mode::shared).has_value();
+}
+
+// Starts the worker, after the commands that happen to read its directory have ended.
+Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Drain &drain, Clock &clock, Random &random,
+                                      EventLog &log) {
+  const MonotonicTime give_up = clock.monotonic() + readers_patience;
+  for (bool told = false;; told = true) {
+    auto worker = Worker::start(options, built_in_handlers(), clock, random, log);
+    if (worker || worker.error().code != ErrorCode::locked) return worker;
+    const bool wait = held_by_readers(options.store.directory) && !drain.asked() && clock.monotonic() < give_up;
+    if (!wait) return worker;
+    if (!told) log.write({EventLevel::info, "directory.read", {{"directory", options.store.directory.string()}}});
+    std::this_thread::sleep_for(pause_between_looks);
+  }
+}
 
 Json ready_line(const Worker &worker) {
   return {{"event", "ready"},
@@ -72,7 +103,7 @@ ExitCode run_serve(const ServeOptions &options, Output &output) {
                {{"durability", std::string(name_of(Durability::page_cache))},
                 {"risk", std::string("a power cut may lose acknowledged results")}}});
   }
-  const auto worker = Worker::start(options.worker, built_in_handlers(), clock, random, log);
+  const auto worker = start(options.worker, drain, clock, random, log);
   if (!worker) return report(worker.error());
   drain.attach(worker->get());
   const ExitCode code = attend(**worker, drain, log, output);

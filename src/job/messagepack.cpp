@@ -16,7 +16,7 @@ public:
   bool visit_positive_integer(std::uint64_t value) {
     return add({.kind = Kind::positive, .number = value, .bytes = {}});
   }
-  // msgpack-c calls this for every signed form, also with values of 0 and more.
+  // msgpack-c calls this for every signed form, and some producers write all integers in one.
   bool visit_negative_integer(std::int64_t value) {
     if (value >= 0) return visit_positive_integer(static_cast<std::uint64_t>(value));
     return add({.kind = Kind::negative, .number = static_cast<std::uint64_t>(value), .bytes = {}});

@@ -135,6 +135,9 @@ Result<std::unique_ptr<Database>> Database::open(const StoreOptions &options) {
   const auto path = options.directory / "db";
   auto mark = open_mark(options, path);
   if (!mark) return tl::unexpected(mark.error());
+  if (!options.read_only && !options.accept_loss && mark->sequence() > 0) {
+    if (auto looked = look_first(options); !looked) return tl::unexpected(looked.error());
+  }
 
   std::unique_ptr<Database> database(
       new Database(path, options.read_only, options.environment, std::move(*mark), std::make_shared<Health>()));
@@ -151,6 +154,17 @@ Result<std::unique_ptr<Database>> Database::open(const StoreOptions &options) {
     if (auto reset = database->mark_.reset(last); !reset) return tl::unexpected(reset.error());
   }
   return database;
+}
+
+// RocksDB's opening writes out what it recovers and will not look at those logs again: a log that is put back after a
+// refusal would then be passed over in silence, its rows lost and the mark content. So what could be refused is looked
+// for by an opening that writes nothing.
+Result<void> Database::look_first(const StoreOptions &options) {
+  StoreOptions looking = options;
+  looking.read_only = true;
+  const auto database = open(looking);
+  if (!database) return tl::unexpected(database.error());
+  return {};
 }
 
 Database::Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,

@@ -28,8 +28,8 @@ class Health;
 // The open RocksDB database, its column families and its mark. What the rows mean is not its business.
 class Database {
 public:
-  // Opens or creates DIRECTORY/db and holds it against the mark. Writes nothing of its own, so a refused opening can be
-  // repeated. Errors: as Store::open.
+  // Opens or creates DIRECTORY/db and holds it against the mark. A refused opening has changed nothing, so it can be
+  // repeated, or the missing files put back. Errors: as Store::open.
   [[nodiscard]] static Result<std::unique_ptr<Database>> open(const StoreOptions &options);
 
   ~Database();
@@ -53,6 +53,7 @@ public:
 private:
   Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
            DurableMark mark, std::shared_ptr<Health> health);
+  [[nodiscard]] static Result<void> look_first(const StoreOptions &options);
   [[nodiscard]] Result<void> open_files(const StoreOptions &options);
 
   std::filesystem::path path_;

@@ -13,8 +13,8 @@ using messagepack::Writer;
 
 // A batch is 3 tokens and the list's head, then 6 for each entry.
 constexpr std::size_t batch_tokens_max = 4 + 6 * limits::deliveries_per_message_max;
-// A worker's message holds no more replies than fit a message at 20 bytes each, the least that a reply has.
-constexpr std::size_t worker_tokens_max = 16 + 6 * (limits::message_bytes_max / 20);
+// A worker's message holds no more replies than fit a message at 15 bytes each, the least that a reply has.
+constexpr std::size_t worker_tokens_max = 16 + 6 * (limits::message_bytes_max / 15);
 // [version, sender_id, request]
 constexpr std::size_t peer_tokens_max = 4;
 

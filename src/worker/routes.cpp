@@ -23,11 +23,4 @@ const Bytes *Routes::find(const SenderId &sender) const {
   return known == routes_.end() ? nullptr : &known->second.routing_id;
 }
 
-void Routes::forget(const SenderId &sender) {
-  const auto known = routes_.find(sender);
-  if (known == routes_.end()) return;
-  by_age_.erase(known->second.age);
-  routes_.erase(known);
-}
-
 } // namespace onced::worker

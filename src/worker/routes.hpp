@@ -18,9 +18,6 @@ public:
   // Null: not known.
   [[nodiscard]] const Bytes *find(const SenderId &sender) const;
 
-  // The peer is gone. A newer route of the same sender stays.
-  void forget(const SenderId &sender);
-
   [[nodiscard]] std::size_t size() const { return routes_.size(); }
 
 private:

@@ -16,7 +16,7 @@
 namespace onced::testing {
 
 // The calls that can be made to fail.
-enum class FaultAt : std::uint8_t { log_append, log_sync, table_append };
+enum class FaultAt : std::uint8_t { log_append, log_sync, table_append, table_sync };
 
 // Makes calls of the file system fail with EIO. From any thread.
 class Faults {
@@ -46,8 +46,8 @@ private:
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
   static std::size_t index(FaultAt at) { return static_cast<std::size_t>(at); }
 
-  std::array<std::atomic<std::uint64_t>, 3> left_{never, never, never};
-  std::array<std::atomic<std::uint64_t>, 3> calls_{};
+  std::array<std::atomic<std::uint64_t>, 4> left_{never, never, never, never};
+  std::array<std::atomic<std::uint64_t>, 4> calls_{};
   std::atomic<std::uint64_t> failures_{0};
 };
 
@@ -79,7 +79,7 @@ public:
 
 private:
   bool strikes_append() { return faults_->strike(is_log_ ? FaultAt::log_append : FaultAt::table_append); }
-  bool strikes_sync() { return is_log_ && faults_->strike(FaultAt::log_sync); }
+  bool strikes_sync() { return faults_->strike(is_log_ ? FaultAt::log_sync : FaultAt::table_sync); }
   static rocksdb::IOStatus error() { return rocksdb::IOStatus::IOError("injected: Input/output error"); }
 
   bool is_log_;

@@ -77,6 +77,10 @@ private:
 class StoreHarness {
 public:
   StoreHarness() { options.directory = directory.path(); }
+  // In a directory that outlives the harness: for a process that will be killed, and cannot clean up.
+  explicit StoreHarness(const std::filesystem::path &borrowed) : directory(borrowed) {
+    options.directory = directory.path();
+  }
 
   // What is refused is thrown: tests of refusals call `try_open`.
   Store &open() {

@@ -1,6 +1,8 @@
 #include "job/utf8.hpp"
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
@@ -46,6 +48,9 @@ TEST_CASE("sequences cut short or without a lead are no UTF-8") {
   CHECK_FALSE(utf8::valid("\xF0\x9F\x98"));
   CHECK_FALSE(utf8::valid("\x80"));
   CHECK_FALSE(utf8::valid("\xE2\x82g"));
+  // What lies behind the end would complete the sequence.
+  CHECK_FALSE(utf8::valid(std::string_view("\xE2\x82\xAC").substr(0, 2)));
+  CHECK_FALSE(utf8::valid(std::string_view("\xC3\xA9").substr(0, 1)));
 }
 
 TEST_CASE("a bad byte is found at every place of a long text") {
@@ -65,6 +70,10 @@ TEST_CASE("repair keeps valid text and replaces each stray byte") {
                        "b\xC3",
                        100) == "a\xEF\xBF\xBD"
                                "b\xEF\xBF\xBD");
+}
+
+TEST_CASE("repair replaces a sequence cut short by the end") {
+  CHECK(utf8::repaired(std::string_view("\xE2\x82\xAC").substr(0, 2), 100) == "\xEF\xBF\xBD\xEF\xBF\xBD");
 }
 
 TEST_CASE("repair cuts between code points") {

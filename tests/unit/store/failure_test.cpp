@@ -146,12 +146,26 @@ TEST_CASE("an error in the background makes commits fail") {
   CHECK(harness.commit_one(job_bytes("small", {1})).outcome == Outcome::stored);
 }
 
+TEST_CASE("an opening puts what it recovers on stable storage before anything is acknowledged") {
+  FaultyHarness harness;
+  harness.options.durability = Durability::page_cache;
+  harness.open();
+  CHECK(harness.commit_one(job_bytes("demo-1", {1})).outcome == Outcome::stored);
+  harness.close();
+  const std::uint64_t before = harness.faults->calls(FaultAt::table_sync);
+  harness.open();
+  CHECK(harness.faults->calls(FaultAt::table_sync) > before);
+  harness.close();
+  harness.faults->fail_from(FaultAt::table_sync, 1);
+  CHECK(!harness.try_open().has_value());
+}
+
 TEST_CASE("an opening that cannot write is refused and can be tried again") {
   FaultyHarness harness;
   harness.open();
   CHECK(harness.commit_one(job_bytes("demo-1", {1})).outcome == Outcome::stored);
   harness.close();
-  for (const FaultAt at : {FaultAt::log_append, FaultAt::log_sync, FaultAt::table_append}) {
+  for (const FaultAt at : {FaultAt::log_append, FaultAt::log_sync, FaultAt::table_append, FaultAt::table_sync}) {
     CAPTURE(static_cast<int>(at));
     harness.faults->fail_from(at, 1);
     const auto refused = harness.try_open();

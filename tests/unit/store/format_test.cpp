@@ -92,8 +92,7 @@ const DeadLetter &letter_of(const std::vector<DeadLetter> &letters, const Bytes 
 TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
   const std::string directory = scene_parameter("SCENE_DATABASE");
   if (directory.empty()) return;
-  StoreHarness harness;
-  harness.options.directory = directory;
+  StoreHarness harness(directory);
   harness.open();
   CHECK(harness.commit({job_bytes("demo-1", {1, 2, 3}), float_job(), effect_job(), job_bytes(long_id, {})}).size() ==
         4);

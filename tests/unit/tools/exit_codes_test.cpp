@@ -76,8 +76,8 @@ TEST_CASE("each kind of error has its exit code") {
       {ErrorCode::internal, 70},
   };
   REQUIRE(expected.size() == static_cast<std::size_t>(ErrorCode::internal) + 1);
-  for (const auto &[code, number] : expected) {
-    CAPTURE(name_of(code));
-    CHECK(static_cast<int>(exit_code_of(code)) == number);
+  for (const auto &row : expected) {
+    CAPTURE(name_of(row.first));
+    CHECK(static_cast<int>(exit_code_of(row.first)) == row.second);
   }
 }

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace onced::testing {
+
+// How long anything may take before a test gives it up: far more than a loaded machine with sanitizers needs.
+inline constexpr std::chrono::seconds patience{30};
+
+using Deadline = std::chrono::steady_clock::time_point;
+[[nodiscard]] inline Deadline patience_from_now() {
+  return std::chrono::steady_clock::now() + patience;
+}
+
+// Asks again and again until it is so; false once `patience` is over.
+[[nodiscard]] bool eventually(const std::function<bool()> &is_so);
+
+// How a process ended. Compares as its exit code; shown with what was run and what it said on stderr.
+struct ExitStatus {
+  int code = -1;  // -1: it was killed
+  int signal = 0; // that killed it
+  std::string story;
+
+  bool operator==(int other) const { return code == other; }
+};
+std::ostream &operator<<(std::ostream &out, const ExitStatus &status);
+
+// The command `onced` as a process of its own, with what a test needs to feed, watch and end it. Whatever takes longer
+// than `patience` is thrown as an error that shows the process's stderr. Used by one thread.
+class Process {
+public:
+  enum class Output { captured, closed, full_device };
+  struct Options {
+    std::vector<std::string> arguments;
+    std::optional<std::string> input = ""; // standard input; none: a pipe, to be written to
+    Output output = Output::captured;
+  };
+
+  explicit Process(const Options &options);
+  // Kills it, if it still runs.
+  ~Process();
+  Process(const Process &) = delete;
+  Process &operator=(const Process &) = delete;
+
+  // Writes to the pipe that is its standard input. `end_input` closes it.
+  void write_input(std::string_view text);
+  void end_input();
+
+  // The next line of its standard output, without its end; nothing at the end of the output.
+  [[nodiscard]] std::optional<std::string> next_line();
+  // All that is left of its standard output.
+  [[nodiscard]] std::string rest_of_output();
+  // What it has said on stderr so far.
+  [[nodiscard]] std::string errors() const;
+
+  // Sends a signal, while it has not been waited for.
+  void signal(int number) const;
+  [[nodiscard]] bool is_running();
+  // Waits for its end.
+  [[nodiscard]] ExitStatus wait();
+  // kill -9, and waits.
+  void kill_now();
+
+  [[nodiscard]] pid_t id() const { return process_; }
+
+private:
+  void run(const Options &options, int input, int output) const;
+  bool read_more();
+  [[nodiscard]] std::string story() const;
+  [[noreturn]] void give_up(const std::string &waited_for) const;
+
+  std::string command_line_;
+  pid_t process_ = -1; // -1: waited for
+  std::optional<int> status_;
+  int input_ = -1;
+  int output_ = -1;
+  int errors_ = -1;
+  std::string unread_;
+};
+
+} // namespace onced::testing

@@ -1,0 +1,165 @@
+// The bounded hand-over from the gateway to the worker threads.
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "onced/limits.hpp"
+#include "worker/handover.hpp"
+
+namespace onced::testing {
+namespace {
+
+using worker::Arrival;
+using worker::Handover;
+
+Arrival arrival(const std::string &text) {
+  Arrival made;
+  made.frame.rebuild(text.data(), text.size());
+  return made;
+}
+Arrival arrival_of(std::size_t bytes) {
+  Arrival made;
+  made.frame.rebuild(bytes);
+  return made;
+}
+std::vector<std::string> texts_of(const std::vector<Arrival> &arrivals) {
+  std::vector<std::string> texts;
+  for (const Arrival &arrival : arrivals)
+    texts.push_back(arrival.frame.to_string());
+  return texts;
+}
+
+void nothing() {}
+
+TEST_CASE("what was put is taken at once and in order") {
+  Handover handover(nothing);
+  handover.put(arrival("a"));
+  Arrival multipart = arrival("b");
+  multipart.multipart = true;
+  handover.put(std::move(multipart));
+  handover.put(arrival(""));
+  const auto taken = handover.take();
+  CHECK(texts_of(taken) == std::vector<std::string>{"a", "b", ""});
+  CHECK_FALSE(taken[0].multipart);
+  CHECK(taken[1].multipart);
+}
+
+TEST_CASE("the hand-over is full at its limit of messages") {
+  Handover handover(nothing);
+  for (std::size_t put = 0; put < limits::handover_messages_max; ++put) {
+    REQUIRE_FALSE(handover.full());
+    handover.put(arrival(""));
+  }
+  CHECK(handover.full());
+}
+
+TEST_CASE("the hand-over is full when one more message might exceed its limit of bytes") {
+  Handover handover(nothing);
+  std::size_t bytes = 0;
+  while (!handover.full()) {
+    handover.put(arrival_of(limits::message_bytes_max));
+    bytes += limits::message_bytes_max;
+    REQUIRE(bytes <= limits::handover_bytes_max);
+  }
+  CHECK(bytes + limits::message_bytes_max > limits::handover_bytes_max);
+}
+
+TEST_CASE("one take gives a batch of bytes and leaves the rest for the next") {
+  Handover handover(nothing);
+  constexpr std::size_t in_a_batch = limits::batch_bytes_target / limits::message_bytes_max;
+  for (std::size_t put = 0; put < in_a_batch + 1; ++put)
+    handover.put(arrival_of(limits::message_bytes_max));
+  CHECK(handover.take().size() == in_a_batch);
+  CHECK(handover.take().size() == 1);
+}
+
+TEST_CASE("room is announced once and only after the hand-over was found full") {
+  int announced = 0;
+  Handover handover([&] { ++announced; });
+  handover.put(arrival("a"));
+  REQUIRE_FALSE(handover.full());
+  CHECK(handover.take().size() == 1);
+  CHECK(announced == 0);
+
+  for (std::size_t put = 0; put < limits::handover_messages_max; ++put)
+    handover.put(arrival(""));
+  REQUIRE(handover.full());
+  CHECK(handover.take().size() == limits::handover_messages_max);
+  CHECK(announced == 1);
+  CHECK_FALSE(handover.full());
+
+  handover.put(arrival("b"));
+  CHECK(handover.take().size() == 1);
+  CHECK(announced == 1);
+}
+
+TEST_CASE("after close what is there is still taken and then nothing") {
+  Handover handover(nothing);
+  handover.put(arrival("before"));
+  handover.close();
+  handover.put(arrival("after"));
+  CHECK(texts_of(handover.take()) == std::vector<std::string>{"before"});
+  CHECK(handover.take().empty());
+  CHECK(handover.take().empty());
+}
+
+TEST_CASE("after abandon there is nothing more") {
+  Handover handover(nothing);
+  handover.put(arrival("before"));
+  handover.abandon();
+  handover.put(arrival("after"));
+  CHECK(handover.take().empty());
+}
+
+TEST_CASE("a thread that waits is woken by a message and by close and by abandon") {
+  for (const auto wake : {+[](Handover &handover) { handover.put(arrival("x")); },
+                          +[](Handover &handover) { handover.close(); },
+                          +[](Handover &handover) { handover.abandon(); }}) {
+    Handover handover(nothing);
+    std::thread waiting([&] { static_cast<void>(handover.take()); });
+    wake(handover);
+    waiting.join(); // or the test times out
+  }
+}
+
+TEST_CASE("several threads take every message once") {
+  constexpr int messages = 20'000;
+  constexpr std::size_t threads = 4;
+  Handover handover(nothing);
+  std::vector<std::vector<std::string>> taken(threads);
+  std::vector<std::thread> takers;
+  for (auto &mine : taken) {
+    takers.emplace_back([&handover, &mine] {
+      for (auto arrivals = handover.take(); !arrivals.empty(); arrivals = handover.take()) {
+        for (const std::string &text : texts_of(arrivals))
+          mine.push_back(text);
+      }
+    });
+  }
+  for (int number = 0; number < messages;) {
+    if (handover.full()) {
+      std::this_thread::yield();
+      continue;
+    }
+    handover.put(arrival(std::to_string(number++)));
+  }
+  handover.close();
+  for (std::thread &taker : takers)
+    taker.join();
+  std::vector<int> numbers;
+  for (const auto &mine : taken) {
+    for (const std::string &text : mine)
+      numbers.push_back(std::stoi(text));
+  }
+  std::sort(numbers.begin(), numbers.end());
+  REQUIRE(numbers.size() == messages);
+  for (int number = 0; number < messages; ++number)
+    REQUIRE(numbers[static_cast<std::size_t>(number)] == number);
+}
+
+} // namespace
+} // namespace onced::testing
