@@ -53,4 +53,5 @@ onced_layer(worker
   src/worker/outgoing.cpp
   src/worker/query_thread.cpp
   src/worker/routes.cpp
+  src/worker/store_keeper.cpp
   src/worker/worker.cpp)

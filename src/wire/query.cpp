@@ -272,6 +272,12 @@ Bytes answer_error(const Error &error) {
   return out;
 }
 
+std::string query_name(BytesView request) {
+  const auto read = read_request(request);
+  const std::string *name = read ? read->text("query") : nullptr;
+  return name == nullptr ? std::string() : *name;
+}
+
 Bytes answer_query(const Store &store, BytesView request) {
   auto answer = dispatch(store, request);
   return answer ? std::move(*answer) : answer_error(answer.error());

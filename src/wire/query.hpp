@@ -13,6 +13,9 @@
 // The same code answers on a running worker and on a database that no worker holds.
 namespace onced::wire {
 
+// The name of the query in a request; empty where it is none.
+[[nodiscard]] std::string query_name(BytesView request);
+
 // Answers one request; whatever the bytes are, the answer is a map, with "error" in it where there is no other.
 // As fast as the store: `count` scans. Any thread.
 [[nodiscard]] Bytes answer_query(const Store &store, BytesView request);

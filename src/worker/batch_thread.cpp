@@ -7,49 +7,63 @@
 
 namespace onced::worker {
 
-BatchThread::BatchThread(Handover &handover, Outgoing &outgoing, Store &store, const Handlers &handlers,
-                         KillSwitch &kill_switch, std::function<void(Error)> on_failure)
-    : handover_(handover), outgoing_(outgoing), store_(store), handlers_(handlers), kill_switch_(kill_switch),
-      on_failure_(std::move(on_failure)) {}
+BatchThread::BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers,
+                         Counters &counters, KillSwitch &kill_switch)
+    : handover_(handover), outgoing_(outgoing), keeper_(keeper), handlers_(handlers), counters_(counters),
+      kill_switch_(kill_switch) {}
 
 void BatchThread::run() {
   for (auto arrivals = handover_.take(); !arrivals.empty(); arrivals = handover_.take()) {
-    if (auto processed = process(arrivals); !processed) return on_failure_(std::move(processed.error()));
+    auto store = keeper_.lease();
+    if (!store) return; // nothing of this was looked at: it stays with its senders
+    if (const auto processed = process(arrivals, *store); processed)
+      continue;
+    else
+      keeper_.report(processed.error());
+    // What became of the batch in hand is unknown, so nothing is said of it: its next delivery finds out.
+    counters_.unknown += intake_.deliveries().size();
+    intake_.clear();
   }
 }
 
-Result<void> BatchThread::process(std::span<const Arrival> arrivals) {
+Result<void> BatchThread::process(std::span<const Arrival> arrivals, Store &store) {
   for (const Arrival &arrival : arrivals) {
     intake_.add(arrival);
     if (intake_.deliveries().size() < limits::batch_deliveries_target) continue;
-    if (auto settled = settle(); !settled) return settled;
+    if (auto settled = settle(store); !settled) return settled;
   }
-  return settle();
+  return settle(store);
 }
 
-Result<void> BatchThread::settle() {
+Result<void> BatchThread::settle(Store &store) {
   kill_switch_.arrive(KillPoint::worker_parsed);
+  const auto deliveries = intake_.deliveries();
+  counters_.deliveries += deliveries.size();
   std::vector<OutgoingFrame> frames;
-  if (!intake_.deliveries().empty()) {
-    const auto settlements = store_.commit(intake_.deliveries(), handlers_);
+  if (!deliveries.empty()) {
+    const auto settlements = store.commit(deliveries, handlers_);
     if (!settlements) return tl::unexpected(settlements.error());
-    frames = replies(*settlements);
+    for (const Settlement &settlement : *settlements)
+      ++counters_.of(settlement.outcome);
+    ++counters_.batches;
+    frames = replies(*settlements, store);
   }
   for (const SenderId &sender : intake_.unsupported())
     frames.push_back({sender, wire::encode_unsupported()});
+  counters_.unsupported_messages += intake_.unsupported().size();
   intake_.clear();
-  if (!frames.empty()) outgoing_.put(std::move(frames));
+  if (!frames.empty() && !outgoing_.put(std::move(frames))) ++counters_.reply_frames_dropped;
   return {};
 }
 
-std::vector<OutgoingFrame> BatchThread::replies(std::span<const Settlement> settlements) {
+std::vector<OutgoingFrame> BatchThread::replies(std::span<const Settlement> settlements, const Store &store) {
   std::map<SenderId, wire::RepliesEncoder> by_sender;
   const auto deliveries = intake_.deliveries();
   const auto reply_to = intake_.reply_to();
   for (std::size_t at = 0; at < settlements.size(); ++at) {
     if (!reply_to[at]) continue;
     const SenderId &sender = reply_to[at]->sender;
-    const auto encoder = by_sender.try_emplace(sender, store_.boot(), store_.durability()).first;
+    const auto encoder = by_sender.try_emplace(sender, store.boot(), store.durability()).first;
     encoder->second.add({.sequence = deliveries[at].sequence,
                          .tag = reply_to[at]->tag,
                          .outcome = settlements[at].outcome,

@@ -1,37 +1,36 @@
 #pragma once
 
-#include <functional>
-
 #include "onced/handler.hpp"
 #include "onced/kill_point.hpp"
 #include "onced/store.hpp"
+#include "worker/counters.hpp"
 #include "worker/handover.hpp"
 #include "worker/intake.hpp"
 #include "worker/outgoing.hpp"
+#include "worker/store_keeper.hpp"
 
 namespace onced::worker {
 
 // What a worker thread does: takes arrivals, has them committed, and hands over the replies, batch after batch.
 class BatchThread {
 public:
-  // `on_failure` is called once if the store fails; the thread then ends without a reply for that batch.
-  BatchThread(Handover &handover, Outgoing &outgoing, Store &store, const Handlers &handlers, KillSwitch &kill_switch,
-              std::function<void(Error)> on_failure);
+  BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers, Counters &counters,
+              KillSwitch &kill_switch);
 
-  // Returns when the hand-over is closed and empty, or the store has failed.
+  // Returns when the hand-over is closed and empty, or the store is not available and the keeper has stopped.
   void run();
 
 private:
-  [[nodiscard]] Result<void> process(std::span<const Arrival> arrivals);
-  [[nodiscard]] Result<void> settle();
-  [[nodiscard]] std::vector<OutgoingFrame> replies(std::span<const Settlement> settlements);
+  [[nodiscard]] Result<void> process(std::span<const Arrival> arrivals, Store &store);
+  [[nodiscard]] Result<void> settle(Store &store);
+  [[nodiscard]] std::vector<OutgoingFrame> replies(std::span<const Settlement> settlements, const Store &store);
 
   Handover &handover_;
   Outgoing &outgoing_;
-  Store &store_;
+  StoreKeeper &keeper_;
   const Handlers &handlers_;
+  Counters &counters_;
   KillSwitch &kill_switch_;
-  std::function<void(Error)> on_failure_;
   Intake intake_;
 };
 

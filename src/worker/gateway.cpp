@@ -15,16 +15,18 @@ constexpr int peers_a_turn = 256;
 
 } // namespace
 
-Gateway::Gateway(Sockets sockets, Greeting greeting, Handover &handover, Outgoing &outgoing, QueryThread &queries,
-                 wire::Wake &wake, KillSwitch &kill_switch, EventLog &log)
-    : sockets_(std::move(sockets)), greeting_(greeting), handover_(handover), outgoing_(outgoing), queries_(queries),
-      wake_(wake), kill_switch_(kill_switch), log_(log) {}
+Gateway::Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover,
+                 Outgoing &outgoing, QueryThread &queries, wire::Wake &wake, Counters &counters,
+                 KillSwitch &kill_switch, EventLog &log)
+    : sockets_(std::move(sockets)), durability_(durability), keeper_(keeper), handover_(handover), outgoing_(outgoing),
+      queries_(queries), wake_(wake), counters_(counters), kill_switch_(kill_switch), log_(log) {}
 
 void Gateway::run() {
   while (true) {
     const bool finishing = finishing_; // read before the last look at what is to be sent
     send_outgoing();
     if (finishing) return;
+    follow_store();
 
     std::array<zmq::pollitem_t, 4> items{{
         {.socket = nullptr, .fd = wake_.descriptor(), .events = ZMQ_POLLIN, .revents = 0},
@@ -32,7 +34,7 @@ void Gateway::run() {
         {.socket = sockets_.control.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
         {.socket = sockets_.jobs.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
     }};
-    const bool takes_jobs = reading_ && !handover_.full();
+    const bool takes_jobs = reading_ && store_.available && !handover_.full();
     try {
       zmq::poll(items.data(), takes_jobs ? items.size() : items.size() - 1, std::chrono::milliseconds{-1});
     } catch (const zmq::error_t &error) {
@@ -56,12 +58,24 @@ void Gateway::finish() {
   wake_.ring();
 }
 
+// While the store is not available no jobs are read. A new opening is a new boot: every sender known is greeted, and
+// sends again what it has not settled.
+void Gateway::follow_store() {
+  const auto state = keeper_.state();
+  const bool new_boot = state.available && state.boot != store_.boot;
+  store_ = state;
+  if (!new_boot) return;
+  const Bytes greeting = wire::encode_greeting(store_.boot, durability_);
+  routes_.for_each([&](const Bytes &routing_id) { send_to(false, routing_id, greeting); });
+}
+
 void Gateway::receive_jobs() {
   for (int left = jobs_a_turn; left > 0 && reading_ && !handover_.full(); --left) {
     Arrival arrival;
     if (!sockets_.jobs.recv(arrival.frame, zmq::recv_flags::dontwait)) return;
     arrival.multipart = sockets_.jobs.get(zmq::sockopt::rcvmore);
     if (arrival.multipart) wire::discard_rest(sockets_.jobs);
+    ++counters_.messages;
     kill_switch_.arrive(KillPoint::worker_received);
     handover_.put(std::move(arrival));
   }
@@ -89,6 +103,7 @@ void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
     send_to(control, routing_id, wire::encode_unsupported());
     return;
   case wire::PeerFraming::malformed:
+    ++counters_.malformed_peer_messages;
     log_.write({.level = EventLevel::warning,
                 .name = "peer.malformed",
                 .fields = {{"bytes", static_cast<std::uint64_t>(frame.size())}}});
@@ -97,11 +112,14 @@ void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
     break;
   }
   if (message.request) {
+    ++counters_.queries;
     queries_.ask({.control = control, .routing_id = std::move(routing_id)}, Bytes(*message.request));
     return;
   }
+  ++counters_.greetings;
   if (!control) routes_.learn(message.sender, routing_id);
-  send_to(control, routing_id, wire::encode_greeting(greeting_.boot, greeting_.durability));
+  // Without a store there is nothing to send jobs to: the greeting follows when there is.
+  if (store_.available) send_to(control, routing_id, wire::encode_greeting(store_.boot, durability_));
 }
 
 void Gateway::send_outgoing() {
@@ -123,7 +141,10 @@ void Gateway::send(const OutgoingFrame &frame) {
   }
   const SenderId &sender = std::get<SenderId>(frame.to);
   const Bytes *routing_id = routes_.find(sender);
-  if (routing_id == nullptr || !send_to(false, *routing_id, frame.frame)) {
+  if (routing_id != nullptr && send_to(false, *routing_id, frame.frame)) {
+    ++counters_.reply_frames;
+  } else {
+    ++counters_.reply_frames_dropped;
     log_.write({.level = EventLevel::warning,
                 .name = "reply.dropped",
                 .fields = {{"sender", to_hex(sender.view())}, {"known", routing_id != nullptr}}});

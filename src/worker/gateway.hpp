@@ -7,20 +7,15 @@
 
 #include "onced/event_log.hpp"
 #include "onced/kill_point.hpp"
-#include "onced/store.hpp"
 #include "wire/wake.hpp"
+#include "worker/counters.hpp"
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/query_thread.hpp"
 #include "worker/routes.hpp"
+#include "worker/store_keeper.hpp"
 
 namespace onced::worker {
-
-// What the gateway tells every peer of this opening of the store.
-struct Greeting {
-  BootId boot;
-  Durability durability = Durability::fsync;
-};
 
 // Owns every socket: takes jobs in, hands replies and answers out. All calls on its one thread, unless they say
 // otherwise.
@@ -32,8 +27,8 @@ public:
     zmq::socket_t control;
   };
 
-  Gateway(Sockets sockets, Greeting greeting, Handover &handover, Outgoing &outgoing, QueryThread &queries,
-          wire::Wake &wake, KillSwitch &kill_switch, EventLog &log);
+  Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover, Outgoing &outgoing,
+          QueryThread &queries, wire::Wake &wake, Counters &counters, KillSwitch &kill_switch, EventLog &log);
 
   // Until `stop_reading` it takes jobs; until `finish` it sends what is handed out. Throws zmq::error_t on a broken
   // invariant.
@@ -45,6 +40,7 @@ public:
   void finish();
 
 private:
+  void follow_store();
   void receive_jobs();
   void receive_peers(bool control);
   void hear(bool control, Bytes routing_id, BytesView frame);
@@ -53,11 +49,14 @@ private:
   bool send_to(bool control, BytesView routing_id, BytesView frame);
 
   Sockets sockets_;
-  Greeting greeting_;
+  Durability durability_;
+  const StoreKeeper &keeper_;
+  StoreKeeper::State store_; // as it was when it was last looked at
   Handover &handover_;
   Outgoing &outgoing_;
   QueryThread &queries_;
   wire::Wake &wake_;
+  Counters &counters_;
   KillSwitch &kill_switch_;
   EventLog &log_;
   Routes routes_;

@@ -1,5 +1,6 @@
 #include "worker/query_thread.hpp"
 
+#include "job/messagepack.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
 #include "wire/query.hpp"
@@ -7,7 +8,7 @@
 namespace onced::worker {
 namespace {
 
-void answer(Outgoing &outgoing, PeerAddress peer, BytesView body) {
+void send_answer(Outgoing &outgoing, PeerAddress peer, BytesView body) {
   std::vector<OutgoingFrame> frames;
   frames.push_back({std::move(peer), wire::encode_answer(body)});
   outgoing.put(std::move(frames));
@@ -24,11 +25,11 @@ void QueryThread::ask(PeerAddress peer, Bytes request) {
       return;
     }
   }
-  answer(outgoing_, std::move(peer),
-         wire::answer_error({.code = ErrorCode::timed_out,
-                             .concerns = "query",
-                             .cause = "too many queries are waiting",
-                             .remedy = "ask again later"}));
+  send_answer(outgoing_, std::move(peer),
+              wire::answer_error({.code = ErrorCode::timed_out,
+                                  .concerns = "query",
+                                  .cause = "too many queries are waiting",
+                                  .remedy = "ask again later"}));
 }
 
 void QueryThread::run() {
@@ -39,8 +40,36 @@ void QueryThread::run() {
     Query query = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    answer(outgoing_, std::move(query.peer), wire::answer_query(store_, query.request));
+    send_answer(outgoing_, std::move(query.peer), answer(query.request));
   }
+}
+
+Bytes QueryThread::answer(BytesView request) {
+  if (wire::query_name(request) == "stats") return stats();
+  const auto store = keeper_.try_lease();
+  if (store) return wire::answer_query(*store, request);
+  return wire::answer_error(keeper_.state().cause.value_or(Error{.code = ErrorCode::store_unavailable,
+                                                                 .concerns = "the store",
+                                                                 .cause = "it is closed",
+                                                                 .remedy = "ask again later"}));
+}
+
+// Needs no store, so it also says why there is none, and since when.
+Bytes QueryThread::stats() {
+  const auto state = keeper_.state();
+  Bytes out;
+  messagepack::Writer writer(out);
+  writer.map(counter_table.size() + outcome_table.size() + 5);
+  writer.string("store_available").boolean(state.available).string("boot").string(to_hex(state.boot.view()));
+  writer.string("store_openings").positive(state.openings).string("unavailable_cause");
+  state.available || !state.cause ? writer.nil() : writer.string(describe(*state.cause));
+  writer.string("unavailable_since_us");
+  writer.positive(state.available ? 0 : static_cast<std::uint64_t>(state.since.time_since_epoch().count()));
+  for (const CounterTraits &counter : counter_table)
+    writer.string(counter.name).positive(counters_.*counter.counter);
+  for (const OutcomeTraits &outcome : outcome_table)
+    writer.string(outcome.name).positive(counters_.of(outcome.outcome));
+  return out;
 }
 
 void QueryThread::close() {

@@ -4,15 +4,17 @@
 #include <deque>
 #include <mutex>
 
-#include "onced/store.hpp"
+#include "worker/counters.hpp"
 #include "worker/outgoing.hpp"
+#include "worker/store_keeper.hpp"
 
 namespace onced::worker {
 
 // Answers queries beside the gateway: counting scans everything, and nobody else should wait for it.
 class QueryThread {
 public:
-  QueryThread(const Store &store, Outgoing &outgoing) : store_(store), outgoing_(outgoing) {}
+  QueryThread(StoreKeeper &keeper, Counters &counters, Outgoing &outgoing)
+      : keeper_(keeper), counters_(counters), outgoing_(outgoing) {}
 
   // Answers at once that it is busy when limits::queries_waiting_max are waiting. Any thread.
   void ask(PeerAddress peer, Bytes request);
@@ -27,7 +29,11 @@ private:
     Bytes request;
   };
 
-  const Store &store_;
+  [[nodiscard]] Bytes answer(BytesView request);
+  [[nodiscard]] Bytes stats();
+
+  StoreKeeper &keeper_;
+  Counters &counters_;
   Outgoing &outgoing_;
   std::mutex mutex_; // guards the rest
   std::condition_variable changed_;

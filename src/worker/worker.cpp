@@ -8,10 +8,12 @@
 #include "onced/limits.hpp"
 #include "wire/sockets.hpp"
 #include "worker/batch_thread.hpp"
+#include "worker/counters.hpp"
 #include "worker/gateway.hpp"
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/query_thread.hpp"
+#include "worker/store_keeper.hpp"
 
 namespace onced {
 
@@ -20,6 +22,7 @@ using worker::Gateway;
 using worker::Handover;
 using worker::Outgoing;
 using worker::QueryThread;
+using worker::StoreKeeper;
 
 namespace {
 
@@ -53,7 +56,7 @@ Result<void> check(const WorkerOptions &options) {
 class Worker::Impl {
 public:
   Impl(Handlers handlers, EventLog &log, const KillSwitch &kill_switch)
-      : handlers_(std::move(handlers)), log_(log), kill_switch_(kill_switch) {}
+      : kill_switch_(kill_switch), handlers_(std::move(handlers)), log_(log) {}
 
   ~Impl() {
     drain();
@@ -68,8 +71,8 @@ public:
 
   [[nodiscard]] const std::string &jobs_endpoint() const { return jobs_endpoint_; }
   [[nodiscard]] const std::string &replies_endpoint() const { return replies_endpoint_; }
-  [[nodiscard]] BootId boot() const { return greeting_.boot; }
-  [[nodiscard]] Durability durability() const { return greeting_.durability; }
+  [[nodiscard]] BootId boot() const { return first_boot_; }
+  [[nodiscard]] Durability durability() const { return durability_; }
 
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
@@ -81,11 +84,13 @@ private:
   // In the order in which they are needed: the lock is given up last, after the store and every socket.
   std::optional<DirectoryLock> lock_;
   std::optional<wire::ControlEndpoint> control_;
-  std::unique_ptr<Store> store_;
+  KillSwitch kill_switch_;
+  std::unique_ptr<StoreKeeper> keeper_;
+  BootId first_boot_;
+  Durability durability_ = Durability::fsync;
   Handlers handlers_;
   EventLog &log_;
-  KillSwitch kill_switch_;
-  worker::Greeting greeting_;
+  worker::Counters counters_;
   zmq::context_t context_;
   wire::Wake wake_;
   Handover handover_{[this] { wake_.ring(); }};
@@ -95,6 +100,7 @@ private:
   std::unique_ptr<Gateway> gateway_; // null once the worker has stopped
   std::thread gateway_thread_;
   std::thread query_thread_;
+  std::thread keeper_thread_;
   std::vector<std::thread> batch_threads_;
   std::string jobs_endpoint_;
   std::string replies_endpoint_;
@@ -121,10 +127,11 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
 
   StoreOptions store_options = options.store;
   store_options.kill_switch = &kill_switch_;
-  auto store = Store::open(store_options, clock, random);
-  if (!store) return tl::unexpected(store.error());
-  store_ = std::move(*store);
-  greeting_ = {.boot = store_->boot(), .durability = store_->durability()};
+  keeper_ = std::make_unique<StoreKeeper>(
+      store_options, clock, random, log_, [this] { wake_.ring(); }, [this](Error error) { fail(std::move(error)); });
+  if (auto opened = keeper_->open(); !opened) return opened;
+  first_boot_ = keeper_->state().boot;
+  durability_ = store_options.durability;
   return {};
 }
 
@@ -137,22 +144,20 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options) {
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThread>(*store_, outgoing_);
+  queries_ = std::make_unique<QueryThread>(*keeper_, counters_, outgoing_);
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
-      greeting_, handover_, outgoing_, *queries_, wake_, kill_switch_, log_);
+      durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_, log_);
   return {};
 }
 
 void Worker::Impl::start_threads(unsigned batch_threads) {
   const SignalsBlocked blocked;
   for (unsigned started = 0; started < batch_threads; ++started) {
-    batch_threads_.push_back(guarded_thread([this] {
-      BatchThread(handover_, outgoing_, *store_, handlers_, kill_switch_, [this](Error error) {
-        fail(std::move(error));
-      }).run();
-    }));
+    batch_threads_.push_back(guarded_thread(
+        [this] { BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_).run(); }));
   }
+  keeper_thread_ = guarded_thread([this] { keeper_->run(); });
   query_thread_ = guarded_thread([this] { queries_->run(); });
   gateway_thread_ = guarded_thread([this] { gateway_->run(); });
 }
@@ -185,6 +190,7 @@ void Worker::Impl::fail(Error error) {
                          {"remedy", error.remedy}}});
   gateway_->stop_reading();
   handover_.abandon();
+  keeper_->stop();
 }
 
 void Worker::Impl::drain() {
@@ -192,6 +198,7 @@ void Worker::Impl::drain() {
   if (!gateway_) return;
   gateway_->stop_reading();
   handover_.close();
+  keeper_->stop();
 }
 
 Result<void> Worker::Impl::wait() {
@@ -203,6 +210,7 @@ Result<void> Worker::Impl::wait() {
     queries_->close();
     query_thread_.join();
   }
+  if (keeper_thread_.joinable()) keeper_thread_.join();
   if (gateway_thread_.joinable()) {
     gateway_->finish();
     gateway_thread_.join();
@@ -212,7 +220,7 @@ Result<void> Worker::Impl::wait() {
     gateway_.reset(); // closes the sockets
   }
   context_.close(); // waits for replies that are still leaving, as long as they may linger
-  store_.reset();
+  if (keeper_) keeper_->close();
   lock_.reset();
   const std::scoped_lock lock(failure_mutex_);
   if (failure_) return tl::unexpected(*failure_);

@@ -1,0 +1,139 @@
+#include "worker/store_keeper.hpp"
+
+namespace onced::worker {
+namespace {
+
+// The first try comes soon, as the cause is often gone with the close; later ones leave the disk alone.
+constexpr std::chrono::milliseconds first_wait{100};
+constexpr std::chrono::milliseconds longest_wait{5'000};
+
+Event failure_event(std::string_view name, const Error &error) {
+  return {.level = EventLevel::error,
+          .name = name,
+          .fields = {{"code", std::string(name_of(error.code))},
+                     {"concerns", error.concerns},
+                     {"cause", error.cause},
+                     {"remedy", error.remedy}}};
+}
+
+} // namespace
+
+StoreKeeper::StoreKeeper(const StoreOptions &options, Clock &clock, Random &random, EventLog &log,
+                         std::function<void()> on_change, std::function<void(Error)> on_give_up)
+    : options_(options), clock_(clock), random_(random), log_(log), on_change_(std::move(on_change)),
+      on_give_up_(std::move(on_give_up)), backoff_(first_wait, longest_wait) {}
+
+Result<void> StoreKeeper::open() {
+  auto store = Store::open(options_, clock_, random_);
+  if (!store) return tl::unexpected(store.error());
+  {
+    const std::scoped_lock lock(mutex_);
+    store_ = std::move(*store);
+    state_.available = true;
+    state_.boot = store_->boot();
+    ++state_.openings;
+    state_.cause.reset();
+  }
+  options_.accept_loss = false; // it was meant for this opening
+  changed_.notify_all();
+  on_change_();
+  return {};
+}
+
+StoreKeeper::Lease StoreKeeper::lease() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return stopping_ || state_.available; });
+  if (!state_.available) return {};
+  ++leases_;
+  return Lease(this);
+}
+
+StoreKeeper::Lease StoreKeeper::try_lease() {
+  const std::scoped_lock lock(mutex_);
+  if (!state_.available) return {};
+  ++leases_;
+  return Lease(this);
+}
+
+void StoreKeeper::give_back() {
+  {
+    const std::scoped_lock lock(mutex_);
+    --leases_;
+  }
+  changed_.notify_all();
+}
+
+void StoreKeeper::report(const Error &error) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!state_.available) return; // somebody else noticed first
+    state_.available = false;
+    state_.cause = error;
+    state_.since = clock_.wall();
+  }
+  log_.write(failure_event("store.unavailable", error));
+  changed_.notify_all();
+  on_change_();
+}
+
+StoreKeeper::State StoreKeeper::state() const {
+  const std::scoped_lock lock(mutex_);
+  return state_;
+}
+
+void StoreKeeper::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [&] { return stopping_ || (!state_.available && leases_ == 0); });
+    if (stopping_) return;
+    auto failed = std::move(store_);
+    lock.unlock();
+    failed.reset(); // closes it, outside the lock: it may take a while
+    const bool opened = reopen();
+    lock.lock();
+    if (!opened) return;
+  }
+}
+
+// Tries until the store is open again. False: stopped, or given up.
+bool StoreKeeper::reopen() {
+  for (unsigned attempt = 1; wait_before(attempt); ++attempt) {
+    const auto opened = open();
+    if (opened) {
+      log_.write({.level = EventLevel::info,
+                  .name = "store.reopened",
+                  .fields = {{"boot", to_hex(state().boot.view())}, {"attempts", std::uint64_t{attempt}}}});
+      return true;
+    }
+    log_.write(failure_event("store.reopening_failed", opened.error()));
+    if (opened.error().code != ErrorCode::store_unavailable) {
+      on_give_up_(opened.error());
+      return false;
+    }
+    const std::scoped_lock lock(mutex_);
+    state_.cause = opened.error();
+  }
+  return false;
+}
+
+bool StoreKeeper::wait_before(unsigned attempt) {
+  const auto wait = backoff_.after(attempt, random_);
+  std::unique_lock lock(mutex_);
+  return !changed_.wait_for(lock, wait, [&] { return stopping_; });
+}
+
+void StoreKeeper::stop() {
+  {
+    const std::scoped_lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+}
+
+void StoreKeeper::close() {
+  const std::scoped_lock lock(mutex_);
+  state_.available = false;
+  store_.reset();
+}
+
+} // namespace onced::worker

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "delivery/backoff.hpp"
+#include "onced/event_log.hpp"
+#include "onced/store.hpp"
+
+namespace onced::worker {
+
+// Keeps a store open for the worker's threads. When it fails, nobody gets it any more; once all who had it have given
+// it back it is closed, and opened again, with backoff, until that succeeds. Every opening is a new boot.
+class StoreKeeper {
+public:
+  // The store, as long as this object lives. Empty: there is none to be had.
+  class Lease {
+  public:
+    Lease() = default;
+    Lease(Lease &&other) noexcept : keeper_(std::exchange(other.keeper_, nullptr)) {}
+    Lease &operator=(Lease &&other) noexcept {
+      std::swap(keeper_, other.keeper_);
+      return *this;
+    }
+    ~Lease() {
+      if (keeper_ != nullptr) keeper_->give_back();
+    }
+
+    explicit operator bool() const { return keeper_ != nullptr; }
+    Store *operator->() const { return keeper_->store_.get(); }
+    Store &operator*() const { return *keeper_->store_; }
+
+  private:
+    friend class StoreKeeper;
+    explicit Lease(StoreKeeper *keeper) : keeper_(keeper) {}
+    StoreKeeper *keeper_ = nullptr;
+  };
+
+  // What a query may know.
+  struct State {
+    bool available = false;
+    BootId boot;                // of the last opening
+    std::uint64_t openings = 0; // by this process
+    std::optional<Error> cause; // why it is not available
+    WallTime since;             // when that was noticed
+  };
+
+  // `on_change` is called, from any thread, when the store has become available or unavailable. `on_give_up` is called
+  // once if it cannot be opened again for a reason that waiting does not mend.
+  StoreKeeper(const StoreOptions &options, Clock &clock, Random &random, EventLog &log, std::function<void()> on_change,
+              std::function<void(Error)> on_give_up);
+
+  // The first opening. Errors: those of Store::open.
+  [[nodiscard]] Result<void> open();
+
+  // Waits until the store is available. Empty: `stop` was called. Any thread.
+  [[nodiscard]] Lease lease();
+  // Empty while the store is not available. Any thread.
+  [[nodiscard]] Lease try_lease();
+  // A leased store has failed; the caller still has to give it back. Any thread.
+  void report(const Error &error);
+
+  [[nodiscard]] State state() const;
+
+  // The keeper's thread: closes and opens again what was reported, until `stop`.
+  void run();
+  void stop();
+  // Closes the store. All leases have been given back and `run` has returned.
+  void close();
+
+private:
+  void give_back();
+  [[nodiscard]] bool reopen();
+  [[nodiscard]] bool wait_before(unsigned attempt);
+
+  StoreOptions options_;
+  Clock &clock_;
+  Random &random_;
+  EventLog &log_;
+  std::function<void()> on_change_;
+  std::function<void(Error)> on_give_up_;
+  Backoff backoff_;
+
+  mutable std::mutex mutex_; // guards the rest
+  std::condition_variable changed_;
+  std::unique_ptr<Store> store_; // never changes while there is a lease
+  std::size_t leases_ = 0;
+  State state_;
+  bool stopping_ = false;
+};
+
+} // namespace onced::worker
