@@ -29,13 +29,15 @@ onced_layer(delivery
 onced_layer(store
   src/store/commit_lane.cpp
   src/store/database.cpp
+  src/store/dead_letter_changes.cpp
   src/store/descriptor.cpp
   src/store/directory_lock.cpp
   src/store/durable_mark.cpp
   src/store/names.cpp
   src/store/records.cpp
   src/store/store.cpp
-  src/store/tuning.cpp)
+  src/store/tuning.cpp
+  src/store/verdict.cpp)
 onced_layer(wire
   src/wire/messages.cpp
   src/wire/query.cpp
@@ -44,6 +46,9 @@ onced_layer(wire
   src/wire/wake.cpp)
 onced_layer(sender
   src/sender/connection.cpp
+  src/sender/lab.cpp
+  src/sender/outbox.cpp
+  src/sender/recovery.cpp
   src/sender/sender.cpp)
 onced_layer(worker
   src/worker/batch_thread.cpp

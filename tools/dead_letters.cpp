@@ -18,12 +18,11 @@ Result<std::optional<Json>> print_page(const DeadLettersListOptions &options, co
   const Json rows = answer->value("rows", Json::array());
   for (const Json &row : rows) {
     if (left == 0) return std::nullopt;
-    if (!options.reason.empty() && row.value("reason", "") != options.reason) continue;
     output.line(for_people(row));
     --left;
   }
-  if (rows.empty()) return std::nullopt;
-  return rows.back().at("id");
+  const auto next = answer->find("next");
+  return next == answer->end() ? std::nullopt : std::optional<Json>(*next);
 }
 
 std::optional<Json> job_of(const Json &row) {
@@ -44,11 +43,13 @@ ExitCode run_dead_letters_list(const DeadLettersListOptions &options, Output &ou
   const MonotonicTime deadline = std::chrono::steady_clock::now() + options.target.deadline;
   std::uint64_t left = options.limit.value_or(UINT64_MAX);
   Json arguments = Json::object();
+  if (!options.reason.empty()) arguments["reason"] = options.reason;
+  if (!options.type.empty()) arguments["type"] = options.type;
   while (left != 0 && !output.failed()) {
     const auto next = print_page(options, arguments, deadline, left, output);
     if (!next) return finish(output, report(next.error()));
     if (!*next) break;
-    arguments = {{"after", **next}};
+    arguments["after"] = **next;
   }
   return finish(output, ExitCode::ok);
 }

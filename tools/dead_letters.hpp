@@ -13,6 +13,7 @@ namespace onced::tools {
 struct DeadLettersListOptions {
   QueryTarget target;
   std::string reason;                 // an outcome's name; empty: every reason
+  std::string type;                   // of the job; empty: every type
   std::optional<std::uint64_t> limit; // rows printed at most; none: all
 };
 

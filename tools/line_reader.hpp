@@ -46,6 +46,9 @@ public:
   // Errors: `store_unavailable`, the input cannot be read.
   [[nodiscard]] Result<ReadEnd> next(std::string_view &text);
 
+  // Whether `next` has a line in hand, so that it neither reads nor waits.
+  [[nodiscard]] bool has_line() const;
+
   // Of the line last read, from 1.
   [[nodiscard]] std::uint64_t number() const { return number_; }
 

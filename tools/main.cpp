@@ -15,14 +15,17 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "audit.hpp"
 #include "config.hpp"
 #include "count.hpp"
+#include "dead_letter_changes.hpp"
 #include "dead_letters.hpp"
 #include "duration.hpp"
 #include "exit_codes.hpp"
 #include "get.hpp"
 #include "send.hpp"
 #include "serve.hpp"
+#include "stats.hpp"
 #include "version.hpp"
 
 namespace onced::tools {
@@ -143,11 +146,13 @@ void add_send(Commands &commands, CLI::App &root) {
                               "  echo '{\"operation_id\":\"demo-1\",\"numbers\":[1,2,3]}' | onced send\n"
                               "  onced send jobs.jsonl --deadline 5m\n"
                               "  onced send jobs.jsonl --copies 2\n"
-                              "  onced send --raw job.msgpack\n");
+                              "  onced send --raw job.msgpack\n"
+                              "  onced send jobs.jsonl --outbox demo.outbox\n"
+                              "  onced send --outbox demo.outbox\n");
   auto options = std::make_shared<SendOptions>();
   SenderOptions &sender = options->sender;
   CLI::App &app = *command.app;
-  app.add_option("FILE", options->file, "Jobs as JSON, one a line; - is standard input")->capture_default_str();
+  app.add_option("FILE", options->file, "Jobs as JSON, one a line; - is standard input, the default without --outbox");
   app.add_option("--jobs", sender.jobs_endpoint, "The worker's jobs endpoint")
       ->capture_default_str()
       ->type_name("ENDPOINT");
@@ -161,6 +166,15 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_option("--window", sender.window_jobs, "Jobs in flight at most")
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, limits::sender_jobs_max));
+  app.add_option("--outbox", sender.outbox,
+                 "Keep jobs here until they are settled; without FILE, go on with those that are left")
+      ->type_name("DIR");
+  app.add_flag("--stats", options->stats, "Print a last line of figures: outcomes, resends, rate, recovery time");
+  app.add_flag("--shuffle", sender.lab.shuffle, "Lab: the jobs of each message in random order");
+  app.add_option("--loss", sender.lab.loss_share, "Lab: drop this share of the sends of jobs")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE");
+  app.add_option("--seed", options->seed, "Lab: repeat the choices of --shuffle and --loss (default random)");
   app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
   app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");
   add_kill_at(app, "sender.", sender.kill_switch);
@@ -191,17 +205,42 @@ void add_count(Commands &commands, CLI::App &root) {
   command.run = [options](Output &output) { return run_count(*options, output); };
 }
 
+CLI::Validator is_reason() {
+  return CLI::IsMember({"conflict", "invalid", "failed", "expired"});
+}
+
+// The options of redrive and purge.
+template <class RunChange> void add_dead_letter_change(Command &command, RunChange run_change) {
+  auto options = std::make_shared<DeadLetterChangeOptions>();
+  CLI::App &app = *command.app;
+  app.add_option("ID", options->ids, "Ids of dead letters, 32 hexadecimal characters each");
+  app.add_option("--reason", options->reason, "All of this outcome, instead of ids")->check(is_reason());
+  app.add_option("--type", options->type, "With --reason: only those of this type of job");
+  app.add_flag("--dry-run", options->dry_run, "Only print which they are");
+  add_parsed(app, "--rate", "N/s", "So many a second at most (default no limit)", options->rate, parse_rate);
+  app.add_option("--by", options->by, "Who makes the change; kept in the audit (required)")->type_name("WHO");
+  app.add_option("--why", options->why, "Why, an incident's reference say; kept in the audit (required)")
+      ->type_name("TEXT");
+  app.add_option("--data", options->data, "Data directory, whether a worker runs on it or not (required)")
+      ->type_name("DIR");
+  add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", options->deadline);
+  command.required = {"--data"};
+  command.run = [options, run_change](Output &output) { return run_change(*options, output); };
+}
+
 void add_dead_letters(Commands &commands, CLI::App &root) {
-  CLI::App &parent = *root.add_subcommand("dead-letters", "List dead letters, or show one.");
+  CLI::App &parent = *root.add_subcommand("dead-letters", "List, show, redrive or purge dead letters.");
   parent.require_subcommand(1);
   parent.footer("Examples:\n  onced dead-letters list --data demo.data\n"
-                "  onced dead-letters show 00112233445566778899aabbccddeeff --data demo.data\n");
+                "  onced dead-letters show 00112233445566778899aabbccddeeff --data demo.data\n"
+                "  onced dead-letters redrive --reason failed --dry-run --data demo.data\n");
   auto &list = add_command(commands, parent, "list", "Print a line for each dead letter.",
                            "  onced dead-letters list --data demo.data\n"
-                           "  onced dead-letters list --reason conflict --limit 10 --data demo.data\n");
+                           "  onced dead-letters list --reason conflict --limit 10 --data demo.data\n"
+                           "  onced dead-letters list --type sum --replies tcp://127.0.0.1:5571\n");
   auto list_options = std::make_shared<DeadLettersListOptions>();
-  list.app->add_option("--reason", list_options->reason, "Only those of this outcome")
-      ->check(CLI::IsMember({"conflict", "invalid", "failed", "expired"}));
+  list.app->add_option("--reason", list_options->reason, "Only those of this outcome")->check(is_reason());
+  list.app->add_option("--type", list_options->type, "Only those of this type of job");
   list.app->add_option("--limit", list_options->limit, "Print so many at most (default all)");
   add_target(list, list_options->target);
   list.run = [list_options](Output &output) { return run_dead_letters_list(*list_options, output); };
@@ -212,6 +251,49 @@ void add_dead_letters(Commands &commands, CLI::App &root) {
   show.app->add_option("ID", show_options->id, "Its id, 32 hexadecimal characters")->required();
   add_target(show, show_options->target);
   show.run = [show_options](Output &output) { return run_dead_letters_show(*show_options, output); };
+
+  auto &redrive = add_command(
+      commands, parent, "redrive",
+      "Settle dead letters anew; those that are stored or duplicate now are removed. Exit 1 if one stays.",
+      "  onced dead-letters redrive 00112233445566778899aabbccddeeff --by kim --why INC-7 --data demo.data\n"
+      "  onced dead-letters redrive --reason failed --type sum --dry-run --data demo.data\n"
+      "  onced dead-letters redrive --reason failed --rate 50/s --by kim --why INC-7 --data demo.data\n");
+  add_dead_letter_change(redrive, run_dead_letters_redrive);
+  auto &purge =
+      add_command(commands, parent, "purge", "Remove dead letters for good. Exit 1 if one is not found.",
+                  "  onced dead-letters purge 00112233445566778899aabbccddeeff --by kim --why INC-7 --data demo.data\n"
+                  "  onced dead-letters purge --reason invalid --dry-run --data demo.data\n");
+  add_dead_letter_change(purge, run_dead_letters_purge);
+}
+
+void add_audit(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "audit", "Print the redrives and purges that were made, oldest first.",
+                              "  onced audit --data demo.data\n"
+                              "  onced audit --after 120 --limit 10 --data demo.data\n");
+  auto options = std::make_shared<AuditOptions>();
+  CLI::App &app = *command.app;
+  app.add_option("--data", options->data, "Data directory, whether a worker runs on it or not (required)")
+      ->type_name("DIR");
+  app.add_option("--after", options->after, "Only those after this number")->capture_default_str();
+  app.add_option("--limit", options->limit, "Print so many at most (default all)");
+  add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", options->deadline);
+  command.required = {"--data"};
+  command.run = [options](Output &output) { return run_audit(*options, output); };
+}
+
+void add_stats(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "stats", "Print what a running worker has counted since it started.",
+                              "  onced stats --data demo.data\n"
+                              "  onced stats --replies tcp://127.0.0.1:5571 --format prometheus\n");
+  auto options = std::make_shared<StatsOptions>();
+  add_parsed(*command.app, "--format", "json|prometheus", "Form of the output (default json)", options->format,
+             [](const std::string &text) -> Result<StatsFormat> {
+               if (text == "json") return StatsFormat::json;
+               if (text == "prometheus") return StatsFormat::prometheus;
+               return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "no format", "json or prometheus"});
+             });
+  add_target(command, options->target);
+  command.run = [options](Output &output) { return run_stats(*options, output); };
 }
 
 // --- The configuration file --------------------------------------------------------------------------------------
@@ -318,6 +400,8 @@ ExitCode run(int argc, char **argv) {
   add_get(commands, root);
   add_count(commands, root);
   add_dead_letters(commands, root);
+  add_audit(commands, root);
+  add_stats(commands, root);
   const ConfigSchema schema = schema_of(commands);
   Output output(STDOUT_FILENO);
   try {

@@ -31,4 +31,15 @@ void Progress::show(std::uint64_t settled, std::uint64_t submitted) {
   std::fflush(stderr);
 }
 
+void Progress::show_count(std::uint64_t count, std::string_view what) {
+  if (!terminal_) return;
+  const MonotonicTime now = clock_.monotonic();
+  if (now < next_) return;
+  next_ = now + interval;
+  shown_ = true;
+  const double seconds = std::chrono::duration<double>(now - started_).count();
+  fmt::print(stderr, "\r\033[K{} {}, {:.0f}/s", count, what, static_cast<double>(count) / seconds);
+  std::fflush(stderr);
+}
+
 } // namespace onced::tools

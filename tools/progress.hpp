@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "onced/clock.hpp"
 
@@ -18,6 +19,8 @@ public:
 
   // Shows the figures, a few times a second however often it is called.
   void show(std::uint64_t settled, std::uint64_t submitted);
+  // The same for a count of which the end is not known: "12 redriven, 3/s".
+  void show_count(std::uint64_t count, std::string_view what);
 
 private:
   Clock &clock_;

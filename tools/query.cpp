@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "onced/ids.hpp"
-#include "onced/store.hpp"
 #include "wire/query.hpp"
 
 namespace onced::tools {
@@ -69,14 +68,17 @@ Result<Bytes> ask_database(const std::filesystem::path &directory, BytesView req
   return wire::answer_query(**store, request);
 }
 
-// Either the lock is free, and the database is ours to read, or a worker holds it, and answers. It may change hands
-// while we ask, so we look again; ever later, as an answer to `count` takes as long as the scan.
-Result<Bytes> ask_data(const std::filesystem::path &directory, BytesView request, MonotonicTime deadline) {
+// Either the lock is free, and the database is ours, so that `ask_itself` answers, or a worker holds it, for which it
+// gives nothing. It may change hands while we ask, so we look again; ever later, as an answer to `count` takes as long
+// as the scan. `repeated` is set when the worker is asked again.
+template <class AskItself>
+Result<Bytes> ask_data(const std::filesystem::path &directory, BytesView request, MonotonicTime deadline,
+                       AskItself ask_itself, bool &repeated) {
   milliseconds patience = first_patience;
-  for (;;) {
-    const auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::shared);
-    if (lock) return ask_database(directory, request);
-    if (lock.error().code != ErrorCode::locked) return tl::unexpected(lock.error());
+  for (;; repeated = true) {
+    Result<std::optional<Bytes>> own = ask_itself();
+    if (!own) return tl::unexpected(own.error());
+    if (*own) return std::move(**own);
     const MonotonicTime until = std::min(deadline, std::chrono::steady_clock::now() + patience);
     auto answer = wire::ask_directory(directory, request, until);
     if (answer) return answer;
@@ -91,7 +93,63 @@ Result<Bytes> ask_data(const std::filesystem::path &directory, BytesView request
   }
 }
 
+Result<Bytes> read_data(const std::filesystem::path &directory, BytesView request, MonotonicTime deadline) {
+  const auto read_itself = [&]() -> Result<std::optional<Bytes>> {
+    const auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::shared);
+    if (!lock && lock.error().code == ErrorCode::locked) return std::nullopt;
+    if (!lock) return tl::unexpected(lock.error());
+    auto answer = ask_database(directory, request);
+    if (!answer) return tl::unexpected(answer.error());
+    return std::move(*answer);
+  };
+  bool repeated = false;
+  return ask_data(directory, request, deadline, read_itself, repeated);
+}
+
 } // namespace
+
+Result<Json> ChangeSession::ask(std::string_view name, const Json &arguments, MonotonicTime deadline) {
+  const Bytes request = request_of(name, arguments);
+  const auto ask_itself = [&]() -> Result<std::optional<Bytes>> {
+    const auto held = hold();
+    if (!held) return tl::unexpected(held.error());
+    if (!*held) return std::nullopt;
+    return answer(name, request);
+  };
+  repeated_ = false;
+  const auto bytes = ask_data(data_, request, deadline, ask_itself, repeated_);
+  if (!bytes) return tl::unexpected(bytes.error());
+  answered_ = true;
+  return decode(*bytes);
+}
+
+// True: the database is ours. False: a worker holds it.
+Result<bool> ChangeSession::hold() {
+  if (store_) return true;
+  {
+    // First as a reader would: the lock of a worker is made, with its directory, where there is none.
+    const auto looked = DirectoryLock::take(data_, DirectoryLock::Mode::shared);
+    if (!looked && looked.error().code == ErrorCode::locked) return false;
+    if (!looked) return tl::unexpected(looked.error());
+  }
+  auto lock = DirectoryLock::take(data_, DirectoryLock::Mode::exclusive);
+  if (!lock && lock.error().code == ErrorCode::locked) return false;
+  if (!lock) return tl::unexpected(lock.error());
+  StoreOptions options;
+  options.directory = data_;
+  options.create = false;
+  auto store = Store::open(options, clock_, random_);
+  if (!store) return tl::unexpected(store.error());
+  lock_.emplace(std::move(*lock));
+  store_ = std::move(*store);
+  return true;
+}
+
+Bytes ChangeSession::answer(std::string_view name, BytesView request) {
+  if (wire::kind_of_query(name) != wire::QueryKind::changes) return wire::answer_query(*store_, request);
+  std::optional<Error> failure; // it ends the command, as its answer says what it is
+  return wire::answer_change(*store_, handlers_, request, failure);
+}
 
 Result<Json> run_query(const QueryTarget &target, std::string_view name, const Json &arguments,
                        MonotonicTime deadline) {
@@ -101,7 +159,7 @@ Result<Json> run_query(const QueryTarget &target, std::string_view name, const J
   }
   const Bytes request = request_of(name, arguments);
   const auto answer =
-      target.data ? ask_data(*target.data, request, deadline) : wire::ask(*target.replies, request, deadline);
+      target.data ? read_data(*target.data, request, deadline) : wire::ask(*target.replies, request, deadline);
   if (!answer) return tl::unexpected(answer.error());
   return decode(*answer);
 }

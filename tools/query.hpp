@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,9 @@
 #include "json_value.hpp"
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
+#include "onced/handler.hpp"
+#include "onced/random.hpp"
+#include "onced/store.hpp"
 
 namespace onced::tools {
 
@@ -22,6 +26,36 @@ struct QueryTarget {
 // both), `timed_out`, those of the store and of the wire, and what the worker answered.
 [[nodiscard]] Result<Json> run_query(const QueryTarget &target, std::string_view name, const Json &arguments,
                                      MonotonicTime deadline);
+
+// Reads and changes a data directory: through the worker that runs on it or, while there is none, on the database
+// itself, which it then holds until it is gone. One thread.
+class ChangeSession {
+public:
+  explicit ChangeSession(std::filesystem::path data) : data_(std::move(data)) {}
+
+  // Asks one query or change of docs/protocol.md and waits until `deadline`. Errors: `not_found` (no database, or what
+  // the change is about), those of the store and of the wire, and what the worker answered.
+  [[nodiscard]] Result<Json> ask(std::string_view name, const Json &arguments, MonotonicTime deadline);
+
+  // There was an answer, to this request or an earlier one, so the directory is one.
+  [[nodiscard]] bool has_answered() const { return answered_; }
+
+  // The answer is to a request that was made again, since the first was not answered; it may have been carried out.
+  [[nodiscard]] bool was_repeated() const { return repeated_; }
+
+private:
+  [[nodiscard]] Result<bool> hold();
+  [[nodiscard]] Bytes answer(std::string_view name, BytesView request);
+
+  std::filesystem::path data_;
+  SystemClock clock_;
+  SystemRandom random_;
+  Handlers handlers_ = built_in_handlers();
+  bool repeated_ = false;
+  bool answered_ = false;
+  std::optional<DirectoryLock> lock_;
+  std::unique_ptr<Store> store_; // goes before its lock
+};
 
 // The answer as it is printed: times "…_at_us" as ISO 8601 UTC under "…_at", unknown ones null; binaries in
 // hexadecimal; "result", where it is MessagePack bytes, as the value; empty ids null.

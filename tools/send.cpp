@@ -1,6 +1,7 @@
 #include "send.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -25,6 +26,9 @@ using std::chrono::milliseconds;
 
 // How late a stop, or the end, is noticed by a thread that waits inside the sender.
 constexpr milliseconds slice{20};
+// Jobs and bytes of jobs that go to the sender, and lines that go to the output, at once.
+constexpr std::size_t group_jobs_max = 4096;
+constexpr std::size_t group_bytes_max = 4UL * 1024 * 1024;
 // A hostile message is at most so long; it exists for tests of the worker's limits, so it may exceed them.
 constexpr std::size_t raw_message_bytes_max = 64 * limits::message_bytes_max;
 
@@ -52,38 +56,108 @@ Json line_of(const std::optional<std::string> &operation_id, const Settled &sett
   return line;
 }
 
-// One run of `send`. The thread that made it reads and submits; a second prints what settles. What is submitted and not
-// yet printed is bounded by the sender.
+// What has become of the deliveries so far. Its user guards it.
+struct Tally {
+  std::uint64_t resumed = 0;   // were in the outbox at the start
+  std::uint64_t submitted = 0; // by this run
+  std::uint64_t settled = 0;
+  std::array<std::uint64_t, outcome_table.size()> by_outcome{};
+  std::uint32_t attempts_max = 0;
+
+  void add(const Settled &job) {
+    ++settled;
+    ++by_outcome[static_cast<std::size_t>(job.outcome)];
+    attempts_max = std::max(attempts_max, job.attempts);
+  }
+  [[nodiscard]] std::uint64_t unsettled() const { return resumed + submitted - settled; }
+};
+
+Json recovery_fields(std::vector<milliseconds> recoveries) {
+  Json fields = Json::object();
+  fields["recovery_ms"] = nullptr;
+  fields["recovery_ms_max"] = nullptr;
+  if (recoveries.empty()) return fields;
+  std::sort(recoveries.begin(), recoveries.end());
+  fields["recovery_ms"] = recoveries[(recoveries.size() - 1) / 2].count();
+  fields["recovery_ms_max"] = recoveries.back().count();
+  return fields;
+}
+
+Json stats_line(const Tally &tally, const SenderStats &stats, MonotonicTime::duration time,
+                const SendOptions &options) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  Json line{{"event", "stats"}, {"resumed", tally.resumed}, {"submitted", tally.submitted}};
+  for (const OutcomeTraits &traits : outcome_table) {
+    if (traits.final) line[std::string(traits.name)] = tally.by_outcome[static_cast<std::size_t>(traits.outcome)];
+  }
+  line["unsettled"] = tally.unsettled();
+  line["attempts_max"] = tally.attempts_max;
+  line["resends"] = stats.resends;
+  line["lost"] = stats.lost;
+  line["ignored_replies"] = stats.ignored_replies;
+  line["seconds"] = seconds;
+  line["deliveries_per_second"] = static_cast<double>(tally.settled) / std::max(seconds, 1e-6);
+  line["new_boots"] = stats.new_boots;
+  line.update(recovery_fields(stats.recoveries));
+  line["copies"] = options.copies;
+  line["shuffle"] = options.sender.lab.shuffle;
+  line["loss"] = options.sender.lab.loss_share;
+  line["seed"] = options.sender.lab.seed;
+  return line;
+}
+
+// One run of `send`. The thread that made it reads and submits; a second prints what settles. What is in memory of what
+// is submitted and not yet printed is bounded by the sender.
 class Run {
 public:
   Run(const SendOptions &options, Sender &sender, StopEvent &stop, MonotonicTime deadline, Clock &clock, Output &output)
-      : options_(options), sender_(sender), stop_(stop), deadline_(deadline), clock_(clock), output_(output) {}
+      : options_(options), sender_(sender), stop_(stop), deadline_(deadline), clock_(clock), output_(output),
+        started_(clock.monotonic()) {
+    tally_.resumed = sender.unsettled();
+  }
 
-  ExitCode run(const InputFile &file) {
+  // `file`: none where there is only an outbox to go on with.
+  ExitCode run(const InputFile *file) {
     std::thread printer([this] { print_settled(); });
-    const auto read = options_.raw ? send_raw(file) : send_lines(file);
+    const auto read = file == nullptr ? Result<bool>(true) : options_.raw ? send_raw(*file) : send_lines(*file);
     if (!read) fail(read.error());
     {
       const std::scoped_lock lock(mutex_);
       all_read_ = read && *read;
       reading_ended_ = true;
-      submitted_one_.notify_one();
+      submitted_some_.notify_one();
     }
     printer.join();
     return finish();
   }
 
 private:
-  // Both say whether everything was read and submitted.
+  // Jobs that go to the sender together: with an outbox, by one fdatasync.
+  struct Group {
+    std::vector<Bytes> jobs;
+    std::vector<std::optional<std::string>> operation_ids;
+    std::size_t bytes = 0;
+
+    [[nodiscard]] bool is_full() const { return jobs.size() >= group_jobs_max || bytes >= group_bytes_max; }
+  };
+
+  [[nodiscard]] bool has_outbox() const { return !options_.sender.outbox.empty(); }
+
+  // These say whether everything was read and submitted.
   Result<bool> send_lines(const InputFile &file) {
     LineReader reader(file, line_bytes_max, stop_, deadline_);
     std::string_view line;
     for (;;) {
+      // Nothing waits for more lines to come.
+      if (!reader.has_line()) {
+        auto sent = submit_group();
+        if (!sent || !*sent) return sent;
+      }
       const auto read = reader.next(line);
       if (!read) return tl::unexpected(read.error());
       if (*read == ReadEnd::end) return true;
       if (*read == ReadEnd::interrupted) return false;
-      const auto sent = send_line(reader.number(), *read, line);
+      auto sent = send_line(reader.number(), *read, line);
       if (!sent || !*sent) return sent;
     }
   }
@@ -99,7 +173,7 @@ private:
     } else if (const auto parsed = parser_.parse(bytes_, job_); !parsed) {
       refuse(number, std::string(name_of(parsed.error())));
     } else {
-      return submit_copies(bytes_, job_.operation_id);
+      return add_copies(bytes_, job_.operation_id);
     }
     return true;
   }
@@ -112,7 +186,9 @@ private:
     if (*read == ReadEnd::interrupted) return false;
     std::optional<std::string> operation_id;
     if (parser_.parse(bytes, job_)) operation_id = job_.operation_id;
-    return submit_copies(bytes, operation_id);
+    auto added = add_copies(bytes, operation_id);
+    if (!added || !*added) return added;
+    return submit_group();
   }
 
   void refuse(std::uint64_t number, std::string why) {
@@ -120,29 +196,41 @@ private:
     output_.line({{"line", number}, {"outcome", "invalid"}, {"detail", within_detail(std::move(why))}});
   }
 
-  Result<bool> submit_copies(const Bytes &job, const std::optional<std::string> &operation_id) {
+  Result<bool> add_copies(const Bytes &job, const std::optional<std::string> &operation_id) {
     for (std::uint32_t copy = 0; copy < options_.copies; ++copy) {
-      const auto sent = submit(job, operation_id);
+      group_.jobs.push_back(job);
+      group_.operation_ids.push_back(operation_id);
+      group_.bytes += job.size();
+      if (!group_.is_full()) continue;
+      auto sent = submit_group();
       if (!sent || !*sent) return sent;
     }
     return true;
   }
 
-  Result<bool> submit(const Bytes &job, const std::optional<std::string> &operation_id) {
+  Result<bool> submit_group() {
+    if (group_.jobs.empty()) return true;
     while (!stop_.requested()) {
       const MonotonicTime now = clock_.monotonic();
-      const auto sequence = sender_.submit(job, std::min(deadline_, now + slice));
-      if (sequence) {
-        const std::scoped_lock lock(mutex_);
-        waiting_.emplace(number_of(*sequence), operation_id);
-        ++submitted_;
-        submitted_one_.notify_one();
+      const auto sequences = sender_.submit(group_.jobs, std::min(deadline_, now + slice));
+      if (sequences) {
+        took_over(*sequences);
         return true;
       }
-      if (sequence.error().code != ErrorCode::timed_out) return tl::unexpected(sequence.error());
+      if (sequences.error().code != ErrorCode::timed_out) return tl::unexpected(sequences.error());
       if (now >= deadline_) return false;
     }
     return false;
+  }
+
+  void took_over(const std::vector<Sequence> &sequences) {
+    const std::scoped_lock lock(mutex_);
+    // An outbox may hold more than memory does, and gives each job back when it settles.
+    for (std::size_t at = 0; !has_outbox() && at < sequences.size(); ++at)
+      waiting_.emplace(number_of(sequences[at]), std::move(group_.operation_ids[at]));
+    tally_.submitted += sequences.size();
+    group_ = {};
+    submitted_some_.notify_one();
   }
 
   void fail(const Error &error) {
@@ -154,69 +242,93 @@ private:
   // The second thread.
   void print_settled() {
     Progress progress(clock_);
-    bool flushed = true;
     while (!ended()) {
       const MonotonicTime now = clock_.monotonic();
-      const auto settled = sender_.next_settled(flushed ? std::min(deadline_, now + slice) : now);
+      const auto settled = sender_.next_settled(std::min(deadline_, now + slice), group_jobs_max);
       if (settled) {
         print(*settled);
-        flushed = false;
       } else if (settled.error().code != ErrorCode::timed_out) {
         fail(settled.error());
       } else {
-        flushed = flush();
+        flush(); // lines that the first thread has refused
       }
       const std::scoped_lock lock(mutex_);
-      progress.show(settled_, submitted_);
+      progress.show(tally_.settled, tally_.resumed + tally_.submitted);
     }
   }
 
   bool ended() {
     const std::scoped_lock lock(mutex_);
-    if (stop_.requested() || (reading_ended_ && settled_ == submitted_)) return true;
+    if (stop_.requested() || (reading_ended_ && tally_.unsettled() == 0)) return true;
     return clock_.monotonic() >= deadline_;
   }
 
-  bool flush() {
+  void flush() {
     if (const auto flushed = output_.flush(); !flushed) fail(flushed.error());
-    return true;
   }
 
-  // A job may settle before the thread that submitted it has come back with its sequence.
+  // Flushed before the sender is asked for more, as only then it forgets them.
+  void print(const std::vector<Settled> &settled) {
+    for (const Settled &job : settled)
+      print(job);
+    flush();
+  }
+
   void print(const Settled &settled) {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t sequence = number_of(settled.sequence);
-    submitted_one_.wait(lock, [&] { return waiting_.contains(sequence) || reading_ended_; });
-    const auto submitted = waiting_.extract(sequence);
-    if (submitted.empty()) return;
-    ++settled_;
-    lock.unlock();
+    const auto operation_id =
+        has_outbox() ? parsed_operation_id(settled.job) : submitted_operation_id(settled.sequence);
+    if (!operation_id) return;
+    {
+      const std::scoped_lock lock(mutex_);
+      tally_.add(settled);
+    }
     if (!traits_of(settled.outcome).success) not_success_ = true;
-    output_.line(line_of(submitted.mapped(), settled));
-    if (output_.failed()) flush();
+    output_.line(line_of(*operation_id, settled));
+  }
+
+  std::optional<std::optional<std::string>> parsed_operation_id(const Bytes &job) {
+    if (!settled_parser_.parse(job, settled_job_)) return std::optional<std::string>();
+    return settled_job_.operation_id;
+  }
+
+  // A job may settle before the thread that submitted it has come back with its sequence. Nothing: the run has ended
+  // before it has.
+  std::optional<std::optional<std::string>> submitted_operation_id(Sequence sequence) {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t number = number_of(sequence);
+    submitted_some_.wait(lock, [&] { return waiting_.contains(number) || reading_ended_; });
+    auto submitted = waiting_.extract(number);
+    if (submitted.empty()) return std::nullopt;
+    return std::move(submitted.mapped());
   }
 
   // Both threads have ended. What has settled meanwhile is still told; then, what has not.
   ExitCode finish() {
-    while (!waiting_.empty()) {
-      const auto settled = sender_.next_settled(clock_.monotonic());
-      if (!settled) break;
+    while (const auto settled = sender_.next_settled(clock_.monotonic(), group_jobs_max))
       print(*settled);
-    }
     for (const auto &[sequence, operation_id] : waiting_) {
       Json line = Json::object();
       if (operation_id) line["operation_id"] = *operation_id;
       line["outcome"] = "unsettled";
       output_.line(line);
     }
+    const SenderLab &lab = options_.sender.lab;
+    if (options_.stats || lab.shuffle || lab.loss_share > 0) {
+      output_.line(stats_line(tally_, sender_.stats(), clock_.monotonic() - started_, options_));
+    }
     flush();
     return verdict();
   }
 
   ExitCode verdict() const {
-    const bool complete = waiting_.empty() && all_read_;
+    const bool complete = tally_.unsettled() == 0 && all_read_;
     if (failure_) report(*failure_);
-    if (!complete) {
+    if (!complete && has_outbox()) {
+      const std::string outbox = options_.sender.outbox.string();
+      fmt::print(stderr, "onced: {} jobs are kept in {}; run onced send --outbox {} to go on{}\n", sender_.unsettled(),
+                 outbox, outbox,
+                 all_read_ ? "" : "; the input was not read to its end: send it again, nothing is done twice");
+    } else if (!complete) {
       fmt::print(stderr, "onced: {} unsettled{}; to finish, send the same input again: nothing is done twice\n",
                  waiting_.size(), all_read_ ? "" : ", and the input was not read to its end");
     }
@@ -231,18 +343,24 @@ private:
   MonotonicTime deadline_;
   Clock &clock_;
   Output &output_;
+  MonotonicTime started_;
 
   // The reading thread's, reused.
   JobParser parser_;
   Job job_;
   Bytes bytes_;
+  Group group_;
+
+  // The printing thread's, reused.
+  JobParser settled_parser_;
+  Job settled_job_;
 
   std::atomic<bool> not_success_{false};
   std::mutex mutex_; // guards the rest
-  std::condition_variable submitted_one_;
-  std::map<std::uint64_t, std::optional<std::string>> waiting_; // operation ids of what is submitted and not printed
-  std::uint64_t submitted_ = 0;
-  std::uint64_t settled_ = 0;
+  std::condition_variable submitted_some_;
+  // Without an outbox: operation ids of what is submitted and not printed.
+  std::map<std::uint64_t, std::optional<std::string>> waiting_;
+  Tally tally_;
   bool reading_ended_ = false;
   bool all_read_ = false;
   std::optional<Error> failure_;
@@ -266,24 +384,42 @@ ExitCode send_whole_message(const SendOptions &options, const InputFile &file, c
   return ExitCode::ok;
 }
 
+// The options as they are meant.
+Result<SendOptions> completed(SendOptions options, Random &random) {
+  if (options.raw && options.raw_message) {
+    return tl::unexpected(Error{ErrorCode::usage, "--raw, --raw-message", "both are given", "give one of them"});
+  }
+  if (options.raw_message && !options.sender.outbox.empty()) {
+    return tl::unexpected(Error{ErrorCode::usage, "--raw-message, --outbox",
+                                "a message without replies is never settled, so no outbox keeps it",
+                                "give one of them"});
+  }
+  options.sender.lab.seed = options.seed ? *options.seed : random.next();
+  if (options.file.empty() && options.sender.outbox.empty()) options.file = "-";
+  return options;
+}
+
 } // namespace
 
-ExitCode run_send(const SendOptions &options, Output &output) {
+ExitCode run_send(const SendOptions &given, Output &output) {
   SystemClock clock;
   SystemRandom random;
-  const MonotonicTime deadline = clock.monotonic() + options.deadline;
-  if (options.raw && options.raw_message) {
-    return report({ErrorCode::usage, "--raw, --raw-message", "both are given", "give one of them"});
-  }
+  const auto options = completed(given, random);
+  if (!options) return report(options.error());
+  const MonotonicTime deadline = clock.monotonic() + options->deadline;
   StopEvent stop;
   const SignalWatch signals([&](int) { stop.request(); });
-  const auto file = InputFile::open(options.file);
-  if (!file) return report(file.error());
-  if (options.raw_message) return send_whole_message(options, *file, stop, deadline);
-  ConsoleLog log(options.log_format, clock);
-  const auto sender = Sender::start(options.sender, clock, random, log);
+  std::optional<InputFile> file;
+  if (!options->file.empty()) {
+    auto opened = InputFile::open(options->file);
+    if (!opened) return report(opened.error());
+    file.emplace(std::move(*opened));
+  }
+  if (options->raw_message) return send_whole_message(*options, *file, stop, deadline);
+  ConsoleLog log(options->log_format, clock);
+  const auto sender = Sender::start(options->sender, clock, random, log);
   if (!sender) return report(sender.error());
-  return Run(options, **sender, stop, deadline, clock, output).run(*file);
+  return Run(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
 }
 
 } // namespace onced::tools

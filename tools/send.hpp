@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "console_log.hpp"
@@ -13,15 +14,18 @@ namespace onced::tools {
 
 struct SendOptions {
   SenderOptions sender;
-  std::string file = "-";                     // "-": standard input
+  std::string file; // "-": standard input; empty: that too, but with an outbox no input at all
   std::chrono::milliseconds deadline{60'000}; // from the start of the command
   std::uint32_t copies = 1;                   // deliveries of each job, each with a sequence of its own
   bool raw = false;                           // the file's bytes are one job, not looked into
   bool raw_message = false;                   // the file's bytes are a whole message; there is no reply
+  std::optional<std::uint64_t> seed;          // of the lab's knobs; none: a random one
+  bool stats = false;                         // print a last line of figures; the lab's knobs print it too
   LogFormat log_format = LogFormat::text;
 };
 
-// Sends jobs, and prints one line for each delivery as it settles; one that never does is printed as unsettled.
+// Sends jobs, and what an outbox holds from before, and prints one line for each delivery as it settles. One that does
+// not is printed as unsettled, or stays in the outbox.
 [[nodiscard]] ExitCode run_send(const SendOptions &options, Output &output);
 
 } // namespace onced::tools

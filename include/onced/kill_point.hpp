@@ -12,19 +12,26 @@ namespace onced {
 
 // The steps at which a process can be told to kill itself, in the order in which a job meets them.
 enum class KillPoint : std::uint8_t {
-  worker_received,      // a message was taken from the jobs socket
-  worker_parsed,        // a batch was parsed and digested
-  worker_looked_up,     // a batch was looked up; nothing written
-  worker_before_commit, // the transaction is complete; its commit has not begun
-  worker_after_commit,  // the commit is on stable storage; no reply was sent
-  worker_after_reply,   // the replies of a batch were handed to the socket
-  sender_after_send,    // a message of jobs was handed to the socket
-  sender_after_reply,   // a message of replies was applied
+  worker_received,       // a message was taken from the jobs socket
+  worker_parsed,         // a batch was parsed and digested
+  worker_looked_up,      // a batch was looked up; nothing written
+  worker_before_commit,  // the transaction is complete; its commit has not begun
+  worker_after_commit,   // the commit is on stable storage; no reply was sent
+  worker_after_reply,    // the replies of a batch were handed to the socket
+  worker_before_change,  // the transaction of a redrive or purge is complete; its commit has not begun
+  worker_after_change,   // that commit is on stable storage; nobody was told
+  sender_before_outbox,  // a job is about to be written to the outbox
+  sender_after_outbox,   // a job is on stable storage in the outbox
+  sender_after_send,     // a message of jobs was handed to the socket
+  sender_after_reply,    // a message of replies was applied
+  sender_before_removal, // a job whose outcome was handed out is about to leave the outbox
 };
 
-inline constexpr std::array<std::string_view, 8> kill_point_names{
-    "worker.received",     "worker.parsed",      "worker.looked-up",  "worker.before-commit",
-    "worker.after-commit", "worker.after-reply", "sender.after-send", "sender.after-reply",
+inline constexpr std::array<std::string_view, 13> kill_point_names{
+    "worker.received",       "worker.parsed",       "worker.looked-up",     "worker.before-commit",
+    "worker.after-commit",   "worker.after-reply",  "worker.before-change", "worker.after-change",
+    "sender.before-outbox",  "sender.after-outbox", "sender.after-send",    "sender.after-reply",
+    "sender.before-removal",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(KillPoint point) {

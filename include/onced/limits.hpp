@@ -65,6 +65,15 @@ inline constexpr std::size_t queries_waiting_max = 64;
 
 // Dead letters kept. At the cap a delivery that would add one is answered `busy`.
 inline constexpr std::uint64_t dead_letters_max = 1'000'000;
+// Bytes of the jobs in them; as the count, or the largest jobs would fill a disk with far fewer.
+inline constexpr std::uint64_t dead_letter_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
+// Dead letters looked at for one page of a filtered list: an answer takes a fraction of a second, found or not.
+inline constexpr std::size_t dead_letters_scanned_max = 10'000;
+// Changes remembered by the audit; the oldest goes first.
+inline constexpr std::uint64_t audit_rows_max = 100'000;
+// Who made a change, and why: a name, and an incident's reference or a sentence. Bytes.
+inline constexpr std::size_t audit_by_bytes_max = 255;
+inline constexpr std::size_t audit_why_bytes_max = 1024;
 // Times a transaction that lost a race for locks is tried again before its deliveries are answered `busy`.
 inline constexpr unsigned commit_retries_max = 16;
 
@@ -73,6 +82,18 @@ inline constexpr unsigned commit_retries_max = 16;
 // Jobs and bytes that a sender in memory holds unsettled or settled but not yet fetched; then `submit` waits.
 inline constexpr std::size_t sender_jobs_max = 65'536;
 inline constexpr std::size_t sender_bytes_max = 64 * 1024 * 1024;
+// Jobs and bytes of jobs that an outbox holds; then `submit` waits. The bytes leave disks of common size room for the
+// rest, and the jobs are counted at each opening by a scan of seconds.
+inline constexpr std::uint64_t outbox_jobs_max = 50'000'000;
+inline constexpr std::uint64_t outbox_bytes_max = 32ULL * 1024 * 1024 * 1024;
+// Memory of an outbox's database: its memtables and its cache of blocks.
+inline constexpr std::size_t outbox_memtable_bytes = 8 * 1024 * 1024;
+inline constexpr std::size_t outbox_cache_bytes = 8 * 1024 * 1024;
+// Jobs and bytes that one read of the outbox takes into memory.
+inline constexpr std::size_t outbox_read_jobs = 1024;
+inline constexpr std::size_t outbox_read_bytes = 2 * 1024 * 1024;
+// Recovery times that `SenderStats` keeps: the latest.
+inline constexpr std::size_t recoveries_kept_max = 4096;
 // Jobs in flight: sent, and their acknowledgement not yet timed out.
 inline constexpr std::size_t window_jobs_max = 8192;
 // Bytes of jobs in flight.
@@ -92,6 +113,11 @@ static_assert(result_bytes_max + detail_bytes_max + envelope_bytes_max <= messag
 static_assert(answer_bytes_max >= 2 * message_bytes_max &&
                   answer_bytes_max >= rows_per_answer_max * 8 * detail_bytes_max,
               "any one dead letter, and any page of rows, fits an answer");
+static_assert(audit_by_bytes_max + audit_why_bytes_max + 256 <= query_bytes_max,
+              "a change with who and why fits a query");
+static_assert(answer_bytes_max >= rows_per_answer_max * 2 * (audit_by_bytes_max + audit_why_bytes_max),
+              "any page of the audit fits an answer");
+static_assert(dead_letter_bytes_max >= message_bytes_max, "any one dead letter has room");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
 static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");
 static_assert(deliveries_per_send <= deliveries_per_message_max, "what the sender packs is accepted");
@@ -99,5 +125,8 @@ static_assert(window_bytes_max >= job_bytes_max, "any one job fits the window");
 static_assert(accepted_ask_again <= retry_delay_max, "an accepted job is asked for within the longest wait");
 static_assert(sender_bytes_max >= window_bytes_max && sender_jobs_max >= window_jobs_max,
               "the window lies inside what the sender holds");
+static_assert(outbox_jobs_max >= sender_jobs_max && outbox_bytes_max >= sender_bytes_max,
+              "the largest batch that may be submitted fits an empty outbox");
+static_assert(outbox_read_bytes >= job_bytes_max, "any one job fits a read of the outbox");
 
 } // namespace onced::limits

@@ -2,9 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
@@ -19,13 +21,27 @@
 
 namespace onced {
 
+// Knobs of the lab: what a bad network does, done by the sender itself and repeated by a seed. Unset they cost nothing.
+struct SenderLab {
+  bool shuffle = false;   // the jobs of each message in random order
+  double loss_share = 0;  // 0 to 1: of the sends of jobs, the share that is counted as sent and is not
+  std::uint64_t seed = 0; // of both
+};
+
 struct SenderOptions {
   std::string jobs_endpoint = "tcp://127.0.0.1:5570";      // the worker's PULL socket
   std::string replies_endpoint = "tcp://127.0.0.1:5571";   // the worker's ROUTER socket
-  std::optional<SenderId> sender_id;                       // none: a random one
+  std::optional<SenderId> sender_id;                       // none: the outbox's, or else a random one
   std::chrono::milliseconds acknowledgement_timeout{1000}; // before the first resend; doubles with each attempt
   std::chrono::milliseconds acknowledgement_timeout_max{30'000};
   std::size_t window_jobs = limits::window_jobs_max;
+
+  std::filesystem::path outbox;                            // its directory, created when absent; empty: in memory
+  std::uint64_t outbox_jobs_max = limits::outbox_jobs_max; // then `submit` waits
+  std::uint64_t outbox_bytes_max = limits::outbox_bytes_max;
+  std::shared_ptr<StorageEnvironment> environment; // of the outbox; null: the operating system's
+
+  SenderLab lab;
   KillSwitch kill_switch;
 };
 
@@ -35,35 +51,65 @@ struct Settled {
   Outcome outcome = Outcome::invalid;
   Bytes result;                              // canonical MessagePack; empty: none
   std::string detail;                        // empty: none
-  std::uint32_t attempts = 0;                // times it was sent; 0: settled by the sender itself
+  std::uint32_t attempts = 0;                // sends by this process; 0: settled by the sender itself
   Durability durability = Durability::fsync; // the mode in which the worker said so
+  Bytes job;                                 // as it was submitted; only with an outbox, and only where it was sent
+};
+
+// What a sender has seen so far.
+struct SenderStats {
+  std::uint64_t resends = 0;         // sends of a job beyond its first by this process
+  std::uint64_t lost = 0;            // sends that SenderLab dropped
+  std::uint64_t ignored_replies = 0; // that fitted no job
+  std::uint64_t new_boots = 0;       // greetings of another boot than the one before
+  // For each new boot, from the last word of the boot before it to the first job settled after its greeting; at most
+  // limits::recoveries_kept_max, the latest.
+  std::vector<std::chrono::milliseconds> recoveries;
 };
 
 // Sends jobs until each has a final outcome: again when the acknowledgement is late, at once when the worker has
-// started anew. Jobs are kept in memory, within limits::sender_jobs_max and sender_bytes_max; they die with the
-// process. All calls may be made from any thread.
+// started anew. All calls may be made from any thread.
+//
+// In memory, jobs are kept within limits::sender_jobs_max and sender_bytes_max, and die with the process. With an
+// outbox (docs/outbox.md) a submitted job survives the process and the machine, and every start goes on with what is
+// left; memory stays within the same limits whatever the outbox holds. An outbox that reports an I/O error ends the
+// sender: from then on its calls fail with `store_unavailable`. Start it again: what was kept is found out by that.
 class Sender {
 public:
-  // Starts the sender's thread; connecting goes on in the background, for as long as it takes. `clock`, `random` and
-  // `log` must outlive the sender. Errors: `endpoint` (malformed), `usage` (a window of 0).
+  // Opens the outbox and starts the sender's thread; connecting goes on in the background, for as long as it takes.
+  // `clock`, `random` and `log` must outlive the sender. Errors: `endpoint` (malformed); `usage` (a window of 0, a loss
+  // share that is none, a directory that is a worker's, a sender id that is not the outbox's); `locked` (another
+  // process has the outbox); `newer_format`, `corrupt`, `store_unavailable` (of the outbox).
   [[nodiscard]] static Result<std::unique_ptr<Sender>> start(const SenderOptions &options, Clock &clock, Random &random,
                                                              EventLog &log);
 
-  // Stops at once; what is unsettled is forgotten.
+  // Stops at once. In memory what is unsettled is forgotten; an outbox keeps it.
   ~Sender();
   Sender(const Sender &) = delete;
   Sender &operator=(const Sender &) = delete;
 
-  // Takes over one job, the MessagePack bytes of a map. Waits until `deadline` while the sender is full.
-  // A job over limits::job_bytes_max is settled as `invalid` without being sent.
-  // Errors: `timed_out`; `unsupported_protocol` once the worker has said so.
+  // Takes over one job, the MessagePack bytes of a map: a batch of one, see below.
   [[nodiscard]] Result<Sequence> submit(Bytes job, MonotonicTime deadline);
 
-  // The next settled job, in the order in which they settled; waits until `deadline`. Errors: as `submit`.
-  [[nodiscard]] Result<Settled> next_settled(MonotonicTime deadline);
+  // Takes over a batch of jobs, all or none; returns their sequences in order. With an outbox they are on stable
+  // storage, by one fdatasync, before it returns. Waits until `deadline` while the sender (with an outbox: the outbox)
+  // is full. A job over limits::job_bytes_max is settled as `invalid` without being kept or sent. Errors: `timed_out`;
+  // `usage`: a batch beyond limits::sender_jobs_max or sender_bytes_max; `unsupported_protocol` once the worker has
+  // said so; `store_unavailable`: of this batch nothing is promised, though the next start may find it.
+  [[nodiscard]] Result<std::vector<Sequence>> submit(std::vector<Bytes> jobs, MonotonicTime deadline);
 
-  // Jobs submitted and not yet settled.
+  // The next settled job, in the order in which they settled; waits until `deadline`. Errors: `timed_out`, and those
+  // that have ended the sender, once all that had settled is handed out.
+  // A job leaves the outbox only with the next call of either of these, or with the destructor: then the caller has
+  // dealt with the outcomes that it was given. So each is told at least once, even where the process dies in between.
+  [[nodiscard]] Result<Settled> next_settled(MonotonicTime deadline);
+  // At least one, and up to `jobs_max` where so many have settled.
+  [[nodiscard]] Result<std::vector<Settled>> next_settled(MonotonicTime deadline, std::size_t jobs_max);
+
+  // Jobs submitted and not yet settled, and those that the outbox had at the start.
   [[nodiscard]] std::size_t unsettled() const;
+
+  [[nodiscard]] SenderStats stats() const;
 
   [[nodiscard]] const SenderId &id() const;
 

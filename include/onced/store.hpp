@@ -62,9 +62,12 @@ struct StoreOptions {
   std::filesystem::path directory; // the data directory; the caller holds its DirectoryLock
   Durability durability = Durability::fsync;
   bool read_only = false;   // nothing is written, not even recovery
+  bool create = true;       // the database, where there is none
   bool accept_loss = false; // open although acknowledged rows may be missing, and forget that they were there
   std::size_t block_cache_bytes = 128U * 1024 * 1024; // blocks, index and filters, memtables included
   std::uint64_t dead_letters_max = limits::dead_letters_max;
+  std::uint64_t dead_letter_bytes_max = limits::dead_letter_bytes_max; // of the jobs in them
+  std::uint64_t audit_rows_max = limits::audit_rows_max;
   std::shared_ptr<StorageEnvironment> environment; // null: the operating system's
   KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
 };
@@ -131,6 +134,41 @@ struct DeadLetter {
   std::optional<Digest> offered_digest; // of this job; absent where the bytes are no job
 };
 
+// Which dead letters; an empty text is any.
+struct DeadLetterFilter {
+  std::optional<Outcome> reason;
+  std::string type;
+};
+
+struct DeadLetterPage {
+  std::vector<DeadLetter> letters;
+  std::optional<DeadLetterId> next; // to go on after; nothing: there are no more
+};
+
+// Who changes something, and why: an incident's reference, say. Kept in the audit.
+struct Operator {
+  std::string by;  // 1 to limits::audit_by_bytes_max bytes of UTF-8
+  std::string why; // 1 to limits::audit_why_bytes_max bytes of UTF-8
+};
+
+// What became of a redriven dead letter.
+struct Redriven {
+  Settlement settlement; // as a delivery of its job would be settled now
+  bool removed = false;  // it is no dead letter any more
+  DeadLetterId id;       // under which it lies now: another one when it has another reason
+};
+
+// One change, as it was made.
+struct AuditRow {
+  std::uint64_t number = 0; // from 1, in the order of the changes
+  WallTime at;
+  std::string action; // "redrive" or "purge"
+  DeadLetterId dead_letter;
+  std::string outcome; // the name of the outcome of a redrive; empty: none
+  std::string by;
+  std::string why;
+};
+
 // Rows, counted by scanning: the figure by which effects are counted.
 struct Counts {
   std::uint64_t results = 0;
@@ -165,7 +203,26 @@ public:
   // Up to `rows` dead letters in the order of their ids, from the one after `after`. Errors: as `count`.
   [[nodiscard]] Result<std::vector<DeadLetter>> dead_letters(std::size_t rows,
                                                              const std::optional<DeadLetterId> &after) const;
+  // Up to `rows` of those that the filter wants, of at most limits::dead_letters_scanned_max that are looked at; so a
+  // page may be empty and yet have a next one. Errors: as `count`.
+  [[nodiscard]] Result<DeadLetterPage> find_dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after,
+                                                         const DeadLetterFilter &filter) const;
   [[nodiscard]] Result<std::optional<DeadLetter>> dead_letter(const DeadLetterId &id) const;
+
+  // Settles the dead letter's job as if it were delivered now, with its first operation id, bytes and issue time, and
+  // in one transaction, on stable storage in every mode, writes what follows: stored or duplicate (or accepted) removes
+  // the dead letter; any other verdict keeps it, its redrives raised, its reason and so its id the new ones. `busy`
+  // (its key's row is damaged, or others hold it for too long) writes nothing. Else it leaves an audit row.
+  // Errors: `not_found`; `usage` (the operator, read-only); `corrupt` (its row is damaged: purge it);
+  // `store_unavailable`: as of `commit`; the dead letter or its result is there, never both and never neither.
+  [[nodiscard]] Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
+
+  // Removes the dead letter, damaged or not, on stable storage in every mode, and leaves an audit row.
+  // Errors: `not_found`, `usage`, `store_unavailable`: as `redrive`.
+  [[nodiscard]] Result<void> purge(const DeadLetterId &id, const Operator &who);
+
+  // Up to `rows` changes in their order, from the one after number `after`. Errors: as `count`.
+  [[nodiscard]] Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
 
   // The id of this opening. Zero when read-only.
   [[nodiscard]] BootId boot() const;

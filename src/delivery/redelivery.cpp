@@ -21,14 +21,20 @@ bool Redelivery::has_room(std::size_t job_bytes) const {
 }
 
 Sequence Redelivery::add(Bytes job, const Tag &tag, WallTime issued_at) {
+  const Sequence sequence = take_sequence();
+  restore(sequence, std::move(job), tag, issued_at);
+  return sequence;
+}
+
+void Redelivery::restore(Sequence sequence, Bytes job, const Tag &tag, WallTime issued_at) {
   // A job larger than the window would never be sent, and no job behind it either.
   ONCED_CHECK(has_room(job.size()));
-  const Sequence sequence = take_sequence();
   const std::uint64_t number = number_of(sequence);
-  counters_.bytes += job.size();
-  jobs_.emplace(number, Job{std::move(job), tag, issued_at, State::due, 0, 0, {}});
+  const std::size_t bytes = job.size();
+  const bool is_new = jobs_.emplace(number, Job{std::move(job), tag, issued_at, State::due, 0, 0, {}}).second;
+  ONCED_CHECK(is_new);
+  counters_.bytes += bytes;
   due_.insert(due_.end(), number);
-  return sequence;
 }
 
 Sequence Redelivery::take_sequence() {
@@ -92,8 +98,13 @@ Redelivery::ReplyResult Redelivery::on_reply(const Reply &reply, MonotonicTime n
 
   leave_state(number, job);
   counters_.bytes -= job.bytes.size();
-  Settled settled{reply.sequence, reply.outcome,   Bytes(reply.result), std::string(reply.detail),
-                  job.attempts,   reply.durability};
+  Settled settled{.sequence = reply.sequence,
+                  .outcome = reply.outcome,
+                  .result = Bytes(reply.result),
+                  .detail = std::string(reply.detail),
+                  .attempts = job.attempts,
+                  .durability = reply.durability,
+                  .job = std::move(job.bytes)};
   jobs_.erase(found);
   return {ReplyEffect::settled, std::move(settled)};
 }

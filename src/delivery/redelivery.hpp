@@ -51,8 +51,18 @@ public:
   // Whether a job of so many bytes can be added: it keeps within jobs_max and bytes_max, and fits the window at all.
   [[nodiscard]] bool has_room(std::size_t job_bytes) const;
 
+  // Jobs and bytes that can still be added, where no job is larger than the window.
+  struct Room {
+    std::size_t jobs = 0;
+    std::size_t bytes = 0;
+  };
+  [[nodiscard]] Room room() const { return {options_.jobs_max - jobs_.size(), options_.bytes_max - counters_.bytes}; }
+
   // Takes over a job, which becomes due. It must have room.
   Sequence add(Bytes job, const Tag &tag, WallTime issued_at);
+
+  // The same for a job that has its sequence already, from an outbox, where no unsettled job has it.
+  void restore(Sequence sequence, Bytes job, const Tag &tag, WallTime issued_at);
 
   // Uses up a sequence, for a job that its sender settles without sending.
   Sequence take_sequence();
@@ -91,7 +101,7 @@ public:
   };
 
   enum class ReplyEffect : std::uint8_t {
-    settled, // a final outcome: the job is forgotten
+    settled, // a final outcome: the job is forgotten; its bytes are in `Settled::job`
     waiting, // accepted or busy: the job waits outside the window before it is sent again
     ignored, // no unsettled job of this sequence and tag was ever sent
   };

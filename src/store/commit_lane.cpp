@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "job/check.hpp"
-#include "onced/version.hpp"
+#include "store/slices.hpp"
 
 namespace onced::store {
 namespace {
 
-constexpr std::string_view damaged_detail =
-    "the stored row of this key is damaged; run the store's check and restore a copy";
 constexpr std::string_view contended_detail = "other commits held the same keys for too long";
 constexpr std::string_view full_detail = "the dead letters are at their cap; purge or redrive some";
 
@@ -22,18 +19,11 @@ rocksdb::WriteOptions write_options(Durability durability) {
   return options;
 }
 
-rocksdb::Slice slice_of(BytesView bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
-BytesView view_of(const rocksdb::Slice &slice) {
-  return {slice.data(), slice.size()};
-}
-
 } // namespace
 
 CommitLane::CommitLane(CommitContext context, unsigned number, LaneCounters counters)
-    : context_(context), counters_(counters), counters_name_("counters/" + std::to_string(number)) {}
+    : context_(context), counters_(counters), counters_name_("counters/" + std::to_string(number)),
+      bytes_name_("letter-bytes/" + std::to_string(number)) {}
 
 Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   batch_ = batch;
@@ -66,7 +56,7 @@ void CommitLane::group_by_key() {
     if (group_count_ == 0 || *groups_[group_count_ - 1].key != *key) {
       Group &group = groups_[group_count_++];
       group.key = key;
-      group.state = Group::State::absent;
+      group.row.state = KeyRow::State::absent;
       group.claimed = false;
     }
     group_of_[at] = group_count_ - 1;
@@ -88,7 +78,7 @@ Result<void> CommitLane::look_up() {
     if (status.ok()) {
       take_row(groups_[at], view_of(look_up_values_[at]));
     } else if (status.IsCorruption()) {
-      groups_[at].state = Group::State::damaged;
+      groups_[at].row.state = KeyRow::State::damaged;
     } else if (!status.IsNotFound()) {
       return tl::unexpected(status_error(status, context_.database.path()));
     }
@@ -98,13 +88,8 @@ Result<void> CommitLane::look_up() {
 }
 
 void CommitLane::take_row(Group &group, BytesView value) {
-  const auto record = decoder_.operation(value);
   group.claimed = false;
-  group.state = record ? Group::State::present : Group::State::damaged;
-  if (!record) return;
-  group.phase = record->phase;
-  group.digest = record->digest;
-  group.result.assign(record->result);
+  group.row.read(value, decoder_);
 }
 
 // --- Verdicts -----------------------------------------------------------------------------------------------------
@@ -120,72 +105,45 @@ void CommitLane::decide(const Handlers &handlers) {
     decide_one(at, handlers);
 }
 
-// The order of verdicts: no canonical form, then what the key's row says, and only for an absent key type, schema,
-// handler.
 void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
   const Delivery &delivery = batch_[at];
-  if (delivery.job == nullptr) return bury(at, Outcome::invalid, std::string(delivery.defect), std::nullopt);
+  if (delivery.job == nullptr) return settle(at, verdict_of_defect(delivery.defect));
   Group &group = groups_[group_of_[at]];
-  if (group.state == Group::State::damaged) {
-    settlements_[at] = {.outcome = Outcome::busy, .result = {}, .detail = std::string(damaged_detail)};
-  } else if (group.state == Group::State::present || group.claimed) {
-    compare(at, group);
-  } else {
-    run_handler(at, group, handlers);
-  }
-}
-
-void CommitLane::compare(std::size_t at, const Group &group) {
-  if (group.digest != batch_[at].digest) {
-    return bury(at, Outcome::conflict, "another payload or type was committed under this key", group.digest);
-  }
-  Settlement &settlement = settlements_[at];
-  switch (group.phase) {
-  case Phase::committed:
-    settlement.outcome = Outcome::duplicate;
-    settlement.result = group.result;
-    break;
-  case Phase::pending:
-    settlement.outcome = Outcome::accepted;
-    break;
-  case Phase::failed:
-    settlement.outcome = Outcome::failed;
-    settlement.detail =
-        "dead letter " + to_hex(dead_letter_id(*group.key, group.digest, Outcome::failed, digester_).view());
-    break;
-  }
-  unwritten_[at] = group.claimed;
+  if (group.row.state == KeyRow::State::absent && !group.claimed) return run_handler(at, group, handlers);
+  settle(at, verdict_of_row(group.row, *group.key, delivery.digest, digester_));
+  unwritten_[at] = unwritten_[at] || group.claimed;
 }
 
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
-  HandlerResult result = handlers.run(*batch_[at].job, parser_);
-  if (auto *invalid = std::get_if<Invalid>(&result)) {
-    return bury(at, Outcome::invalid, std::move(invalid->detail), std::nullopt);
+  Verdict verdict = verdict_of_handler(*batch_[at].job, handlers, parser_);
+  if (!verdict.bury) {
+    group.claimed = true;
+    group.claimant = at;
+    group.row.phase = Phase::committed;
+    group.row.digest = batch_[at].digest;
+    group.row.result = verdict.settlement.result;
+    unwritten_[at] = true;
   }
-  if (auto *failed = std::get_if<Failed>(&result)) {
-    return bury(at, Outcome::failed, std::move(failed->detail), std::nullopt);
-  }
-  group.claimed = true;
-  group.claimant = at;
-  group.phase = Phase::committed;
-  group.digest = batch_[at].digest;
-  group.result = std::move(std::get<Done>(result).result);
-  settlements_[at] = {.outcome = Outcome::stored, .result = group.result, .detail = {}};
-  unwritten_[at] = true;
+  settle(at, std::move(verdict));
 }
 
-void CommitLane::bury(std::size_t at, Outcome reason, std::string detail, const std::optional<Digest> &stored_digest) {
+void CommitLane::settle(std::size_t at, Verdict verdict) {
+  settlements_[at] = std::move(verdict.settlement);
+  if (verdict.bury) bury(at, verdict.stored_digest);
+}
+
+void CommitLane::bury(std::size_t at, const std::optional<Digest> &stored_digest) {
   const Delivery &delivery = batch_[at];
-  const DeadLetterId id = delivery.job != nullptr ? dead_letter_id(*delivery.key, delivery.digest, reason, digester_)
-                                                  : dead_letter_id(delivery.bytes, digester_);
-  settlements_[at] = {.outcome = reason, .result = {}, .detail = detail};
+  const Settlement &settlement = settlements_[at];
+  const DeadLetterId id = dead_letter_id(delivery.job != nullptr ? delivery.key : nullptr, delivery.digest,
+                                         delivery.bytes, settlement.outcome, digester_);
   letter_of_[at] = id;
   unwritten_[at] = true;
   Letter &letter = letters_[id];
   if (letter.deliveries++ == 0) {
     letter.delivery = at;
-    letter.reason = reason;
-    letter.detail = std::move(detail);
+    letter.reason = settlement.outcome;
+    letter.detail = settlement.detail;
     letter.stored_digest = stored_digest;
   }
 }
@@ -224,7 +182,7 @@ Result<CommitLane::Step> CommitLane::try_write() {
   if (status.ok() && !lost_race) {
     if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
     counters_ = counters;
-    reserved_letters_ = 0;
+    reserved_ = {};
     arrive(KillPoint::worker_after_commit);
     return Step::committed;
   }
@@ -252,16 +210,8 @@ rocksdb::Status CommitLane::claim_keys(bool &lost_race) {
     if (lost_race) continue;
 
     const Delivery &claimant = batch_[group.claimant];
-    encode_operation({.phase = group.phase,
-                      .digest = group.digest,
-                      .result = group.result,
-                      .operation_id = claimant.job->operation_id,
-                      .type = claimant.job->type,
-                      .effect_key = claimant.job->effect_key,
-                      .issued_at = claimant.issued_at,
-                      .committed_at = now_,
-                      .worker_build = worker_build(),
-                      .durability = context_.options.durability},
+    encode_operation(committed_record(*claimant.job, group.row.digest, group.row.result, claimant.issued_at, now_,
+                                      context_.options.durability),
                      record_);
     const auto put =
         transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
@@ -292,7 +242,7 @@ rocksdb::Status CommitLane::put_letter(const DeadLetterId &id, Letter &letter) {
   if (!status.ok() && !status.IsNotFound()) return status;
   auto row = status.ok() ? decoder_.dead_letter(id, view_of(found)) : std::nullopt;
   if (status.IsNotFound()) {
-    letter.refused = !reserve_dead_letter();
+    letter.refused = !reserve_dead_letter(letter);
     if (letter.refused) return {};
   }
   if (row) {
@@ -308,17 +258,21 @@ rocksdb::Status CommitLane::put_letter(const DeadLetterId &id, Letter &letter) {
 rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {
   for (std::size_t at = 0; at < group_count_; ++at)
     counters.results += groups_[at].claimed ? 1U : 0U;
-  counters.dead_letters += reserved_letters_;
+  counters.dead_letters += reserved_.rows;
+  counters.dead_letter_bytes += reserved_.bytes;
   if (counters.results == counters_.results && counters.dead_letters == counters_.dead_letters) return {};
   encode_counters(counters, record_);
-  return transaction_->PutUntracked(context_.database.meta(), counters_name_, slice_of(record_));
+  const auto status = transaction_->PutUntracked(context_.database.meta(), counters_name_, slice_of(record_));
+  if (!status.ok() || reserved_.bytes == 0) return status;
+  encode_number(counters.dead_letter_bytes, record_);
+  return transaction_->PutUntracked(context_.database.meta(), bytes_name_, slice_of(record_));
 }
 
 // Gives up a transaction of which nothing was written, or nobody knows what was.
 void CommitLane::abandon() {
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
   status.PermitUncheckedError();
-  context_.dead_letters -= std::exchange(reserved_letters_, 0);
+  context_.letter_room.release(std::exchange(reserved_, {}));
 }
 
 void CommitLane::answer_busy_where_unwritten(std::string_view detail) {
@@ -350,12 +304,11 @@ DeadLetter CommitLane::describe_letter(const DeadLetterId &id, const Letter &let
   return row;
 }
 
-bool CommitLane::reserve_dead_letter() {
-  if (context_.dead_letters.fetch_add(1) >= context_.options.dead_letters_max) {
-    --context_.dead_letters;
-    return false;
-  }
-  ++reserved_letters_;
+bool CommitLane::reserve_dead_letter(const Letter &letter) {
+  const std::uint64_t bytes = batch_[letter.delivery].bytes.size();
+  if (!context_.letter_room.reserve(bytes)) return false;
+  ++reserved_.rows;
+  reserved_.bytes += bytes;
   return true;
 }
 

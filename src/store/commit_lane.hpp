@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -11,7 +10,9 @@
 #include "job/messagepack.hpp"
 #include "onced/store.hpp"
 #include "store/database.hpp"
+#include "store/letter_room.hpp"
 #include "store/records.hpp"
+#include "store/verdict.hpp"
 
 namespace onced::store {
 
@@ -20,7 +21,7 @@ struct CommitContext {
   Database &database;
   const StoreOptions &options;
   Clock &clock;
-  std::atomic<std::uint64_t> &dead_letters; // rows there are, counting those about to be committed
+  LetterRoom &letter_room;
 };
 
 // Takes one batch at a time through look-up, verdicts and one transaction. A store keeps a lane for each thread that
@@ -37,13 +38,9 @@ public:
 private:
   // Every delivery of the batch that has the same key, and what is known of that key's row.
   struct Group {
-    enum class State : std::uint8_t { absent, present, damaged };
     const Key *key = nullptr;
-    State state = State::absent; // in the database
-    Phase phase = Phase::committed;
-    Digest digest;
-    Bytes result;
-    bool claimed = false; // absent in the database; this batch's row, described by the fields above
+    KeyRow row;           // in the database
+    bool claimed = false; // absent in the database; `row` is the one that this batch is about to write
     std::size_t claimant = 0;
   };
 
@@ -65,9 +62,9 @@ private:
 
   void decide(const Handlers &handlers);
   void decide_one(std::size_t at, const Handlers &handlers);
-  void compare(std::size_t at, const Group &group);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
-  void bury(std::size_t at, Outcome reason, std::string detail, const std::optional<Digest> &stored_digest);
+  void settle(std::size_t at, Verdict verdict);
+  void bury(std::size_t at, const std::optional<Digest> &stored_digest);
 
   [[nodiscard]] Result<void> write(const Handlers &handlers);
   [[nodiscard]] Result<Step> try_write();
@@ -79,12 +76,13 @@ private:
   void answer_busy_where_unwritten(std::string_view detail);
 
   [[nodiscard]] DeadLetter describe_letter(const DeadLetterId &id, const Letter &letter) const;
-  [[nodiscard]] bool reserve_dead_letter();
+  [[nodiscard]] bool reserve_dead_letter(const Letter &letter);
   void arrive(KillPoint point);
 
   CommitContext context_;
   LaneCounters counters_;
   std::string counters_name_;
+  std::string bytes_name_;
   std::unique_ptr<rocksdb::Transaction> transaction_;
   JobParser parser_;
   Digester digester_;
@@ -101,7 +99,7 @@ private:
   std::vector<std::optional<DeadLetterId>> letter_of_;
   std::vector<bool> unwritten_; // the settlement rests on what this batch writes
   std::vector<Settlement> settlements_;
-  std::uint64_t reserved_letters_ = 0;
+  LetterAmount reserved_; // for dead letters of the transaction in hand
 
   // Buffers.
   std::vector<rocksdb::Slice> look_up_keys_;

@@ -64,7 +64,7 @@ bool database_exists(const std::filesystem::path &path) {
 // The mark of a new database is made before the database, so that a database without one has lost it.
 Result<DurableMark> open_mark(const StoreOptions &options, const std::filesystem::path &path) {
   const bool exists = database_exists(path);
-  if (!exists && options.read_only) {
+  if (!exists && (options.read_only || !options.create)) {
     return tl::unexpected(Error{.code = ErrorCode::not_found,
                                 .concerns = path.string(),
                                 .cause = "there is no database",

@@ -25,7 +25,7 @@ Result<void> ensure_directory(const std::filesystem::path &directory) {
   std::filesystem::create_directories(parent, error);
   // 0700: who may enter the directory may operate the worker.
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
-    return tl::unexpected(system_error(directory, "create the data directory"));
+    return tl::unexpected(system_error(directory, "create the directory"));
   }
   return store::sync_directory(parent);
 }
@@ -42,11 +42,11 @@ int holder_of(int descriptor) {
 Error held_error(const std::filesystem::path &directory, int descriptor) {
   Error error{.code = ErrorCode::locked, .concerns = directory.string(), .cause = {}, .remedy = {}};
   if (::flock(descriptor, LOCK_SH | LOCK_NB) == 0) {
-    error.cause = "a command is reading the data directory";
+    error.cause = "a command is reading the directory";
     error.remedy = "try again when it has ended";
   } else {
-    error.cause = "the data directory is held by process " + std::to_string(holder_of(descriptor));
-    error.remedy = "stop that worker first, or use another --data";
+    error.cause = "the directory is held by process " + std::to_string(holder_of(descriptor));
+    error.remedy = "stop that process first, or use another directory";
   }
   return error;
 }

@@ -11,6 +11,8 @@ using messagepack::Writer;
 constexpr std::size_t operation_fields = 11;
 constexpr std::size_t dead_letter_fields = 17;
 constexpr std::size_t counters_fields = 3;
+constexpr std::size_t change_counters_fields = 5;
+constexpr std::size_t audit_fields = 7;
 constexpr std::size_t record_tokens_max = 32;
 
 Writer begin(Bytes &out, std::size_t fields) {
@@ -124,6 +126,36 @@ std::optional<LaneCounters> RecordDecoder::counters(BytesView value) {
   return counters;
 }
 
+std::optional<ChangeCounters> RecordDecoder::change_counters(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (!begin(reader, change_counters_fields)) return std::nullopt;
+  ChangeCounters counters;
+  counters.results = reader.positive();
+  counters.dead_letters_removed = reader.positive();
+  counters.dead_letter_bytes_found = reader.positive();
+  counters.dead_letter_bytes_removed = reader.positive();
+  if (!reader.at_end()) return std::nullopt;
+  return counters;
+}
+
+std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (!begin(reader, audit_fields)) return std::nullopt;
+  AuditRow row;
+  row.at = read_time(reader);
+  row.action = reader.string();
+  const auto id = DeadLetterId::from(reader.binary());
+  reader.require(id.has_value());
+  row.dead_letter = id.value_or(DeadLetterId{});
+  row.outcome = read_text(reader);
+  row.by = reader.string();
+  row.why = reader.string();
+  if (!reader.at_end()) return std::nullopt;
+  return row;
+}
+
 std::optional<std::uint64_t> RecordDecoder::number(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
@@ -159,6 +191,39 @@ void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
 
 void encode_counters(const LaneCounters &counters, Bytes &out) {
   begin(out, counters_fields).positive(counters.results).positive(counters.dead_letters);
+}
+
+void encode_change_counters(const ChangeCounters &counters, Bytes &out) {
+  begin(out, change_counters_fields)
+      .positive(counters.results)
+      .positive(counters.dead_letters_removed)
+      .positive(counters.dead_letter_bytes_found)
+      .positive(counters.dead_letter_bytes_removed);
+}
+
+void encode_audit(const AuditRow &row, Bytes &out) {
+  Writer writer = begin(out, audit_fields);
+  write_time(writer, row.at);
+  writer.string(row.action).binary(row.dead_letter.view());
+  write_text(writer, row.outcome);
+  writer.string(row.by).string(row.why);
+}
+
+Bytes audit_name(std::uint64_t number) {
+  Bytes name(audit_prefix);
+  for (int shift = 56; shift >= 0; shift -= 8)
+    name += static_cast<char>(static_cast<unsigned char>(number >> shift));
+  return name;
+}
+
+std::optional<std::uint64_t> audit_number(BytesView name) {
+  if (name.size() != audit_prefix.size() + 8 || name.substr(0, audit_prefix.size()) != audit_prefix) {
+    return std::nullopt;
+  }
+  std::uint64_t number = 0;
+  for (const char byte : name.substr(audit_prefix.size()))
+    number = number << 8 | static_cast<unsigned char>(byte);
+  return number;
 }
 
 void encode_number(std::uint64_t number, Bytes &out) {

@@ -29,6 +29,15 @@ struct OperationRecord {
 struct LaneCounters {
   std::uint64_t results = 0;
   std::uint64_t dead_letters = 0;
+  std::uint64_t dead_letter_bytes = 0; // of jobs in them; in a row of its own
+};
+
+// What changes of dead letters have done to the sums of the lanes: they are the only ones that remove rows.
+struct ChangeCounters {
+  std::uint64_t results = 0; // added
+  std::uint64_t dead_letters_removed = 0;
+  std::uint64_t dead_letter_bytes_found = 0; // there already when bytes began to be counted
+  std::uint64_t dead_letter_bytes_removed = 0;
 };
 
 // Decodes records one after another and keeps its buffer between them. Nothing where the bytes are no record of this
@@ -37,7 +46,10 @@ class RecordDecoder {
 public:
   [[nodiscard]] std::optional<OperationRecord> operation(BytesView value);
   [[nodiscard]] std::optional<DeadLetter> dead_letter(const DeadLetterId &id, BytesView value);
-  [[nodiscard]] std::optional<LaneCounters> counters(BytesView value);
+  [[nodiscard]] std::optional<LaneCounters> counters(BytesView value); // without its bytes
+  [[nodiscard]] std::optional<ChangeCounters> change_counters(BytesView value);
+  // Without its number, which is its key's.
+  [[nodiscard]] std::optional<AuditRow> audit(BytesView value);
   [[nodiscard]] std::optional<std::uint64_t> number(BytesView value);
 
 private:
@@ -48,6 +60,8 @@ private:
 void encode_operation(const OperationRecord &record, Bytes &out);
 void encode_dead_letter(const DeadLetter &letter, Bytes &out);
 void encode_counters(const LaneCounters &counters, Bytes &out);
+void encode_change_counters(const ChangeCounters &counters, Bytes &out);
+void encode_audit(const AuditRow &row, Bytes &out);
 void encode_number(std::uint64_t number, Bytes &out);
 
 // The id of the dead letter that a delivery becomes: 8 bytes of SHA-256 of its key, then 8 of its digest and the
@@ -55,6 +69,14 @@ void encode_number(std::uint64_t number, Bytes &out);
 // row.
 [[nodiscard]] DeadLetterId dead_letter_id(const Key &key, const Digest &digest, Outcome reason, Digester &digester);
 [[nodiscard]] DeadLetterId dead_letter_id(BytesView bytes, Digester &digester);
+
+// The name in `meta` of the counters of changes. It lies beside the prefix of the lanes' counters, not below it.
+inline constexpr std::string_view change_counters_name = "changes";
+// "audit/" and the number, 8 bytes big-endian: the names of the audit's rows in `meta`, in order.
+inline constexpr std::string_view audit_prefix = "audit/";
+[[nodiscard]] Bytes audit_name(std::uint64_t number);
+// Nothing where the name is none of the audit.
+[[nodiscard]] std::optional<std::uint64_t> audit_number(BytesView name);
 
 [[nodiscard]] OperationRow to_row(const OperationRecord &record);
 

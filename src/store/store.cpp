@@ -3,23 +3,28 @@
 #include <atomic>
 #include <mutex>
 
-#include "job/check.hpp"
 #include "onced/version.hpp"
 #include "store/commit_lane.hpp"
 #include "store/database.hpp"
+#include "store/dead_letter_changes.hpp"
+#include "store/letter_room.hpp"
 #include "store/records.hpp"
+#include "store/slices.hpp"
 
 namespace onced {
 
 using store::CommitLane;
 using store::Database;
+using store::DeadLetterChanges;
 using store::LaneCounters;
 using store::RecordDecoder;
+using store::slice_of;
 using store::status_error;
 
 namespace {
 
 constexpr std::string_view counters_prefix = "counters/";
+constexpr std::string_view bytes_prefix = "letter-bytes/";
 
 Error damaged_row(const Database &database, std::string_view family, BytesView key) {
   return {.code = ErrorCode::corrupt,
@@ -48,16 +53,13 @@ rocksdb::WriteOptions synced() {
   return options;
 }
 
-rocksdb::Slice slice_of(BytesView bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 } // namespace
 
 class Store::Impl {
 public:
   Impl(const StoreOptions &options, Clock &clock, std::unique_ptr<Database> database)
-      : options_(options), clock_(clock), database_(std::move(database)) {}
+      : options_(options), clock_(clock), database_(std::move(database)),
+        letter_room_({.rows = options.dead_letters_max, .bytes = options.dead_letter_bytes_max}) {}
   ~Impl();
 
   Result<void> begin_boot(Random &random);
@@ -65,8 +67,12 @@ public:
   Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
   Result<std::optional<OperationRow>> get(const Key &key) const;
   Result<Counts> count() const;
-  Result<std::vector<DeadLetter>> dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after) const;
+  Result<DeadLetterPage> find_dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after,
+                                           const DeadLetterFilter &filter, std::size_t scanned_max) const;
   Result<std::optional<DeadLetter>> dead_letter(const DeadLetterId &id) const;
+  Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
+  Result<void> purge(const DeadLetterId &id, const Operator &who);
+  Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
 
   [[nodiscard]] BootId boot() const { return boot_; }
   [[nodiscard]] Durability durability() const { return options_.durability; }
@@ -74,7 +80,13 @@ public:
 private:
   Result<std::optional<std::uint64_t>> read_number(std::string_view name) const;
   Result<void> check_format() const;
+  Result<void> check_writable();
   Result<void> read_counters();
+  template <class Visit> Result<void> for_each_lane(std::string_view prefix, Visit &&visit);
+  Result<std::optional<store::ChangeCounters>> read_change_counters();
+  Result<std::uint64_t> scan_letter_bytes() const;
+  Result<store::AuditRange> read_audit_range() const;
+  store::CommitContext context();
   std::unique_ptr<CommitLane> take_lane();
   void give_back(std::unique_ptr<CommitLane> lane);
 
@@ -83,7 +95,10 @@ private:
   std::unique_ptr<Database> database_;
   BootId boot_;
   std::atomic<bool> given_up_{false};
-  std::atomic<std::uint64_t> dead_letters_{0};
+  store::LetterRoom letter_room_;
+
+  std::mutex changes_mutex_; // guards the next
+  std::unique_ptr<DeadLetterChanges> changes_;
 
   std::mutex lanes_mutex_; // guards the rest
   std::vector<LaneCounters> counters_;
@@ -92,6 +107,7 @@ private:
 };
 
 Store::Impl::~Impl() {
+  changes_.reset();
   idle_lanes_.clear();
   if (options_.read_only || given_up_ || !database_) return;
   // What page-cache mode left in the page cache is put on stable storage when the store is closed in order.
@@ -112,7 +128,7 @@ Result<void> Store::Impl::check_format() const {
   const auto format = read_number("format");
   if (!format) return tl::unexpected(format.error());
   const bool is_new = !format->has_value() && database_->db()->GetLatestSequenceNumber() == 0;
-  if (is_new && options_.read_only) {
+  if (is_new && (options_.read_only || !options_.create)) {
     return tl::unexpected(Error{.code = ErrorCode::not_found,
                                 .concerns = database_->path(),
                                 .cause = "the database was made, but never begun",
@@ -132,31 +148,91 @@ Result<void> Store::Impl::check_format() const {
   return {};
 }
 
-Result<void> Store::Impl::read_counters() {
+// Calls `visit` with the number of each lane that has a row of this prefix, and the row's value; it returns false where
+// the value is damaged.
+template <class Visit> Result<void> Store::Impl::for_each_lane(std::string_view prefix, Visit &&visit) {
   const std::unique_ptr<rocksdb::Iterator> rows(
       database_->db()->NewIterator(rocksdb::ReadOptions(), database_->meta()));
-  RecordDecoder decoder;
-  for (rows->Seek(slice_of(counters_prefix)); rows->Valid() && rows->key().starts_with(slice_of(counters_prefix));
-       rows->Next()) {
-    const auto counters = decoder.counters(rows->value().ToStringView());
-    const std::string number(rows->key().ToStringView().substr(counters_prefix.size()));
-    if (!counters || number.empty() || number.size() > 6 ||
-        number.find_first_not_of("0123456789") != std::string::npos) {
+  for (rows->Seek(slice_of(prefix)); rows->Valid() && rows->key().starts_with(slice_of(prefix)); rows->Next()) {
+    const std::string number(rows->key().ToStringView().substr(prefix.size()));
+    if (number.empty() || number.size() > 6 || number.find_first_not_of("0123456789") != std::string::npos) {
       return tl::unexpected(damaged_row(*database_, "meta", rows->key().ToStringView()));
     }
     const auto lane = static_cast<std::size_t>(std::stoul(number));
     if (counters_.size() <= lane) counters_.resize(lane + 1);
-    counters_[lane] = *counters;
-    dead_letters_ += counters->dead_letters;
+    if (!visit(counters_[lane], rows->value().ToStringView())) {
+      return tl::unexpected(damaged_row(*database_, "meta", rows->key().ToStringView()));
+    }
   }
   if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
   return {};
+}
+
+Result<void> Store::Impl::read_counters() {
+  RecordDecoder decoder;
+  auto read = for_each_lane(counters_prefix, [&](LaneCounters &lane, BytesView value) {
+    const auto counters = decoder.counters(value);
+    if (counters) lane = *counters;
+    return counters.has_value();
+  });
+  if (!read) return read;
+  read = for_each_lane(bytes_prefix, [&](LaneCounters &lane, BytesView value) {
+    const auto bytes = decoder.number(value);
+    if (bytes) lane.dead_letter_bytes = *bytes;
+    return bytes.has_value();
+  });
+  if (!read) return read;
+  for (const LaneCounters &lane : counters_)
+    letter_room_.add({.rows = lane.dead_letters, .bytes = lane.dead_letter_bytes});
+  return {};
+}
+
+Result<std::optional<store::ChangeCounters>> Store::Impl::read_change_counters() {
+  std::string value;
+  const auto status =
+      database_->db()->Get(rocksdb::ReadOptions(), database_->meta(), slice_of(store::change_counters_name), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  const auto counters = RecordDecoder().change_counters(value);
+  if (!counters) return tl::unexpected(damaged_row(*database_, "meta", store::change_counters_name));
+  letter_room_.add({.rows = 0, .bytes = counters->dead_letter_bytes_found});
+  letter_room_.release({.rows = counters->dead_letters_removed, .bytes = counters->dead_letter_bytes_removed});
+  return counters;
+}
+
+Result<std::uint64_t> Store::Impl::scan_letter_bytes() const {
+  std::uint64_t bytes = 0;
+  RecordDecoder decoder;
+  const std::unique_ptr<rocksdb::Iterator> rows(
+      database_->db()->NewIterator(scan_options(), database_->dead_letters()));
+  for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
+    // A damaged one is reported when it is read; it must not keep the store from opening.
+    if (const auto letter = decoder.dead_letter({}, rows->value().ToStringView())) bytes += letter->bytes.size();
+  }
+  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
+  return bytes;
+}
+
+Result<store::AuditRange> Store::Impl::read_audit_range() const {
+  store::AuditRange range;
+  const std::unique_ptr<rocksdb::Iterator> rows(
+      database_->db()->NewIterator(rocksdb::ReadOptions(), database_->meta()));
+  rows->Seek(slice_of(store::audit_prefix));
+  if (rows->Valid()) range.first = store::audit_number(rows->key().ToStringView()).value_or(1);
+  rows->SeekForPrev(store::audit_name(UINT64_MAX));
+  if (rows->Valid()) range.last = store::audit_number(rows->key().ToStringView()).value_or(0);
+  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
+  return range;
 }
 
 Result<void> Store::Impl::begin_boot(Random &random) {
   if (auto checked = check_format(); !checked) return checked;
   if (options_.read_only) return {};
   if (auto read = read_counters(); !read) return read;
+  auto changes = read_change_counters();
+  if (!changes) return tl::unexpected(changes.error());
+  const auto audit = read_audit_range();
+  if (!audit) return tl::unexpected(audit.error());
   const auto boots = read_number("boots");
   if (!boots) return tl::unexpected(boots.error());
   const std::uint64_t count = boots->value_or(0) + 1;
@@ -167,15 +243,30 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   }
   Bytes format;
   Bytes number;
+  Bytes counters;
   store::encode_number(disk_format, format);
   store::encode_number(count, number);
   rocksdb::WriteBatch batch;
   auto status = batch.Put(database_->meta(), "format", format);
   if (status.ok()) status = batch.Put(database_->meta(), "boots", number);
+  if (!*changes) {
+    // Nobody has counted the bytes yet: they are counted once, by scanning, and from here on as they change.
+    const auto bytes = scan_letter_bytes();
+    if (!bytes) return tl::unexpected(bytes.error());
+    *changes = store::ChangeCounters{.dead_letter_bytes_found = *bytes};
+    letter_room_.add({.rows = 0, .bytes = *bytes});
+    store::encode_change_counters(**changes, counters);
+    if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::change_counters_name), counters);
+  }
   if (status.ok()) status = database_->transactions()->Write(synced(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   database_->mark_durable();
+  changes_ = std::make_unique<DeadLetterChanges>(context(), **changes, *audit);
   return {};
+}
+
+store::CommitContext Store::Impl::context() {
+  return {.database = *database_, .options = options_, .clock = clock_, .letter_room = letter_room_};
 }
 
 std::unique_ptr<CommitLane> Store::Impl::take_lane() {
@@ -187,9 +278,7 @@ std::unique_ptr<CommitLane> Store::Impl::take_lane() {
   }
   const unsigned number = lanes_made_++;
   const LaneCounters counters = number < counters_.size() ? counters_[number] : LaneCounters{};
-  return std::make_unique<CommitLane>(
-      store::CommitContext{.database = *database_, .options = options_, .clock = clock_, .dead_letters = dead_letters_},
-      number, counters);
+  return std::make_unique<CommitLane>(context(), number, counters);
 }
 
 void Store::Impl::give_back(std::unique_ptr<CommitLane> lane) {
@@ -197,15 +286,18 @@ void Store::Impl::give_back(std::unique_ptr<CommitLane> lane) {
   idle_lanes_.push_back(std::move(lane));
 }
 
-Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> batch, const Handlers &handlers) {
+Result<void> Store::Impl::check_writable() {
   if (options_.read_only) return tl::unexpected(read_only_error(*database_));
   if (auto health = database_->health(); !health) given_up_ = true;
-  if (given_up_) {
-    return tl::unexpected(Error{.code = ErrorCode::store_unavailable,
-                                .concerns = database_->path(),
-                                .cause = "an earlier write failed",
-                                .remedy = "close the store and open it again"});
-  }
+  if (!given_up_) return {};
+  return tl::unexpected(Error{.code = ErrorCode::store_unavailable,
+                              .concerns = database_->path(),
+                              .cause = "an earlier write failed",
+                              .remedy = "close the store and open it again"});
+}
+
+Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> batch, const Handlers &handlers) {
+  if (auto checked = check_writable(); !checked) return tl::unexpected(checked.error());
   auto lane = take_lane();
   auto settled = lane->commit(batch, handlers);
   if (!settled) given_up_ = true;
@@ -244,22 +336,31 @@ Result<Counts> Store::Impl::count() const {
   return counts;
 }
 
-Result<std::vector<DeadLetter>> Store::Impl::dead_letters(std::size_t rows,
-                                                          const std::optional<DeadLetterId> &after) const {
-  std::vector<DeadLetter> letters;
+Result<DeadLetterPage> Store::Impl::find_dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after,
+                                                      const DeadLetterFilter &filter, std::size_t scanned_max) const {
+  DeadLetterPage page;
   RecordDecoder decoder;
   const std::unique_ptr<rocksdb::Iterator> iterator(
       database_->db()->NewIterator(scan_options(), database_->dead_letters()));
-  for (iterator->Seek(slice_of(after ? after->view() : BytesView{})); iterator->Valid() && letters.size() < rows;
-       iterator->Next()) {
+  std::optional<DeadLetterId> last = after;
+  std::size_t scanned = 0;
+  for (iterator->Seek(slice_of(after ? after->view() : BytesView{})); iterator->Valid(); iterator->Next()) {
     const auto id = DeadLetterId::from(iterator->key().ToStringView());
     if (id && after && *id == *after) continue;
+    if (page.letters.size() == rows || scanned == scanned_max) {
+      page.next = last; // there is at least this one more
+      break;
+    }
     auto letter = id ? decoder.dead_letter(*id, iterator->value().ToStringView()) : std::nullopt;
     if (!letter) return tl::unexpected(damaged_row(*database_, "dead_letters", iterator->key().ToStringView()));
-    letters.push_back(std::move(*letter));
+    ++scanned;
+    last = letter->id;
+    const bool wanted =
+        (!filter.reason || letter->reason == *filter.reason) && (filter.type.empty() || letter->type == filter.type);
+    if (wanted) page.letters.push_back(std::move(*letter));
   }
   if (!iterator->status().ok()) return tl::unexpected(status_error(iterator->status(), database_->path()));
-  return letters;
+  return page;
 }
 
 Result<std::optional<DeadLetter>> Store::Impl::dead_letter(const DeadLetterId &id) const {
@@ -271,6 +372,39 @@ Result<std::optional<DeadLetter>> Store::Impl::dead_letter(const DeadLetterId &i
   auto letter = RecordDecoder().dead_letter(id, value);
   if (!letter) return tl::unexpected(damaged_row(*database_, "dead_letters", id.view()));
   return letter;
+}
+
+Result<Redriven> Store::Impl::redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who) {
+  const std::scoped_lock lock(changes_mutex_);
+  if (auto checked = check_writable(); !checked) return tl::unexpected(checked.error());
+  auto redriven = changes_->redrive(id, handlers, who);
+  if (!redriven && redriven.error().code == ErrorCode::store_unavailable) given_up_ = true;
+  return redriven;
+}
+
+Result<void> Store::Impl::purge(const DeadLetterId &id, const Operator &who) {
+  const std::scoped_lock lock(changes_mutex_);
+  if (auto checked = check_writable(); !checked) return checked;
+  auto purged = changes_->purge(id, who);
+  if (!purged && purged.error().code == ErrorCode::store_unavailable) given_up_ = true;
+  return purged;
+}
+
+Result<std::vector<AuditRow>> Store::Impl::audit(std::size_t rows, std::uint64_t after) const {
+  std::vector<AuditRow> changes;
+  RecordDecoder decoder;
+  const std::unique_ptr<rocksdb::Iterator> iterator(database_->db()->NewIterator(scan_options(), database_->meta()));
+  if (after == UINT64_MAX) return changes;
+  for (iterator->Seek(store::audit_name(after + 1)); iterator->Valid() && changes.size() < rows; iterator->Next()) {
+    if (!iterator->key().starts_with(slice_of(store::audit_prefix))) break;
+    const auto number = store::audit_number(iterator->key().ToStringView());
+    auto row = number ? decoder.audit(iterator->value().ToStringView()) : std::nullopt;
+    if (!row) return tl::unexpected(damaged_row(*database_, "meta", iterator->key().ToStringView()));
+    row->number = *number;
+    changes.push_back(std::move(*row));
+  }
+  if (!iterator->status().ok()) return tl::unexpected(status_error(iterator->status(), database_->path()));
+  return changes;
 }
 
 Result<std::unique_ptr<Store>> Store::open(const StoreOptions &options, Clock &clock, Random &random) {
@@ -294,10 +428,25 @@ Result<Counts> Store::count() const {
   return impl_->count();
 }
 Result<std::vector<DeadLetter>> Store::dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after) const {
-  return impl_->dead_letters(rows, after);
+  auto page = impl_->find_dead_letters(rows, after, {}, rows);
+  if (!page) return tl::unexpected(page.error());
+  return std::move(page->letters);
 }
 Result<std::optional<DeadLetter>> Store::dead_letter(const DeadLetterId &id) const {
   return impl_->dead_letter(id);
+}
+Result<DeadLetterPage> Store::find_dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after,
+                                                const DeadLetterFilter &filter) const {
+  return impl_->find_dead_letters(rows, after, filter, limits::dead_letters_scanned_max);
+}
+Result<Redriven> Store::redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who) {
+  return impl_->redrive(id, handlers, who);
+}
+Result<void> Store::purge(const DeadLetterId &id, const Operator &who) {
+  return impl_->purge(id, who);
+}
+Result<std::vector<AuditRow>> Store::audit(std::size_t rows, std::uint64_t after) const {
+  return impl_->audit(rows, after);
 }
 BootId Store::boot() const {
   return impl_->boot();

@@ -17,14 +17,19 @@ using messagepack::Writer;
 
 constexpr std::size_t request_tokens_max = 16;
 
+constexpr std::string_view query_redrive = "dead-letters redrive";
+constexpr std::string_view query_purge = "dead-letters purge";
+constexpr std::string_view query_audit = "audit";
+
 Error request_error(const std::string &concerns, const std::string &cause) {
   return {.code = ErrorCode::usage, .concerns = concerns, .cause = cause, .remedy = "see docs/protocol.md, Queries"};
 }
 
-// A request: names and values that are strings, and one number.
+// A request: names and values that are strings, and some that are numbers.
 struct Request {
   std::map<std::string, std::string, std::less<>> texts;
   std::optional<std::uint64_t> rows;
+  std::optional<std::uint64_t> after_number; // of the audit
 
   [[nodiscard]] const std::string *text(std::string_view name) const {
     const auto found = texts.find(name);
@@ -39,8 +44,11 @@ std::optional<Request> read_request(BytesView bytes) {
   Request request;
   for (std::uint64_t left = reader.map(); left > 0 && reader.ok(); --left) {
     const std::string name(reader.string());
+    const messagepack::Token *value = reader.peek();
     if (name == "rows") {
       request.rows = reader.positive();
+    } else if (name == "after" && value != nullptr && value->kind == messagepack::Kind::positive) {
+      request.after_number = reader.positive();
     } else {
       request.texts[name] = std::string(reader.string());
     }
@@ -149,24 +157,41 @@ Result<DeadLetterId> requested_id(const Request &request, std::string_view name)
   return *id;
 }
 
+Result<DeadLetterFilter> requested_filter(const Request &request) {
+  DeadLetterFilter filter;
+  if (const std::string *type = request.text("type")) filter.type = *type;
+  const std::string *reason = request.text("reason");
+  if (reason == nullptr) return filter;
+  for (const OutcomeTraits &traits : outcome_table) {
+    if (traits.name == *reason && traits.final && !traits.success) filter.reason = traits.outcome;
+  }
+  if (!filter.reason) return tl::unexpected(request_error("reason", "it is conflict, invalid, failed or expired"));
+  return filter;
+}
+
+std::uint64_t requested_rows(const Request &request) {
+  return std::min<std::uint64_t>(request.rows.value_or(limits::rows_per_answer_max), limits::rows_per_answer_max);
+}
+
 Result<Bytes> answer_list(const Store &store, const Request &request) {
   std::optional<DeadLetterId> after;
-  if (request.text("after") != nullptr) {
+  if (request.text("after") != nullptr || request.after_number) {
     const auto id = requested_id(request, "after");
     if (!id) return tl::unexpected(id.error());
     after = *id;
   }
-  const auto rows =
-      std::min<std::uint64_t>(request.rows.value_or(limits::rows_per_answer_max), limits::rows_per_answer_max);
-  const auto letters = store.dead_letters(rows, after);
-  if (!letters) return tl::unexpected(letters.error());
+  const auto filter = requested_filter(request);
+  if (!filter) return tl::unexpected(filter.error());
+  const auto page = store.find_dead_letters(requested_rows(request), after, *filter);
+  if (!page) return tl::unexpected(page.error());
   Bytes out;
   Writer writer(out);
-  writer.map(1).string("rows").array(letters->size());
-  for (const DeadLetter &letter : *letters) {
+  writer.map(page->next ? 2 : 1).string("rows").array(page->letters.size());
+  for (const DeadLetter &letter : page->letters) {
     writer.map(9);
     write_summary(writer, letter);
   }
+  if (page->next) writer.string("next").string(to_hex(page->next->view()));
   return out;
 }
 
@@ -193,15 +218,92 @@ Result<Bytes> answer_show(const Store &store, const Request &request) {
   return out;
 }
 
-Result<Bytes> dispatch(const Store &store, BytesView bytes) {
-  const auto request = read_request(bytes);
-  const std::string *name = request ? request->text("query") : nullptr;
-  if (name == nullptr)
+// --- changes ------------------------------------------------------------------------------------------------------
+
+Operator requested_operator(const Request &request) {
+  const std::string *by = request.text("by");
+  const std::string *why = request.text("why");
+  return {.by = by != nullptr ? *by : std::string(), .why = why != nullptr ? *why : std::string()};
+}
+
+Result<Bytes> answer_redrive(Store &store, const Handlers &handlers, const Request &request) {
+  const auto id = requested_id(request, "id");
+  if (!id) return tl::unexpected(id.error());
+  const auto redriven = store.redrive(*id, handlers, requested_operator(request));
+  if (!redriven) return tl::unexpected(redriven.error());
+  const Settlement &settlement = redriven->settlement;
+  Bytes out;
+  Writer writer(out);
+  writer.map(5).string("id").string(to_hex(id->view()));
+  writer.string("outcome").string(traits_of(settlement.outcome).name);
+  write_text(writer, "detail", settlement.detail);
+  writer.string("removed").boolean(redriven->removed);
+  writer.string("now_id");
+  redriven->removed ? writer.nil() : writer.string(to_hex(redriven->id.view()));
+  return out;
+}
+
+Result<Bytes> answer_purge(Store &store, const Request &request) {
+  const auto id = requested_id(request, "id");
+  if (!id) return tl::unexpected(id.error());
+  const auto purged = store.purge(*id, requested_operator(request));
+  if (!purged) return tl::unexpected(purged.error());
+  Bytes out;
+  Writer(out).map(2).string("id").string(to_hex(id->view())).string("removed").boolean(true);
+  return out;
+}
+
+Result<Bytes> answer_audit(const Store &store, const Request &request) {
+  const auto rows = store.audit(requested_rows(request), request.after_number.value_or(0));
+  if (!rows) return tl::unexpected(rows.error());
+  Bytes out;
+  Writer writer(out);
+  writer.map(1).string("rows").array(rows->size());
+  for (const AuditRow &row : *rows) {
+    writer.map(7).string("number").positive(row.number).string("changed_at_us").positive(microseconds_of(row.at));
+    writer.string("action").string(row.action).string("id").string(to_hex(row.dead_letter.view()));
+    write_text(writer, "outcome", row.outcome);
+    writer.string("by").string(row.by).string("why").string(row.why);
+  }
+  return out;
+}
+
+// --- Which query --------------------------------------------------------------------------------------------------
+
+Result<Request> named_request(BytesView bytes, std::string &name) {
+  auto request = read_request(bytes);
+  const std::string *query = request ? request->text("query") : nullptr;
+  if (query == nullptr)
     return tl::unexpected(request_error("request", "it is no map of names and strings with a query"));
+  name = *query;
+  return std::move(*request);
+}
+
+Result<Bytes> change(Store &store, const Handlers &handlers, BytesView bytes) {
+  std::string name;
+  const auto request = named_request(bytes, name);
+  if (!request) return tl::unexpected(request.error());
+  if (name == query_redrive) return answer_redrive(store, handlers, *request);
+  if (name == query_purge) return answer_purge(store, *request);
+  return tl::unexpected(request_error(name, "there is no such change"));
+}
+
+Result<Bytes> dispatch(const Store &store, BytesView bytes) {
+  std::string asked;
+  const auto request = named_request(bytes, asked);
+  if (!request) return tl::unexpected(request.error());
+  const std::string *name = &asked;
   if (*name == "get") return answer_get(store, *request);
   if (*name == "count") return answer_count(store);
   if (*name == "dead-letters list") return answer_list(store, *request);
   if (*name == "dead-letters show") return answer_show(store, *request);
+  if (*name == query_audit) return answer_audit(store, *request);
+  if (*name == "stats") {
+    return tl::unexpected(Error{.code = ErrorCode::not_found,
+                                .concerns = "stats",
+                                .cause = "no worker runs, and it is a running worker that counts",
+                                .remedy = "start one; onced count counts the rows there are"});
+  }
   return tl::unexpected(request_error(*name, "there is no such query"));
 }
 
@@ -276,6 +378,25 @@ std::string query_name(BytesView request) {
   const auto read = read_request(request);
   const std::string *name = read ? read->text("query") : nullptr;
   return name == nullptr ? std::string() : *name;
+}
+
+QueryKind kind_of_query(std::string_view name) {
+  if (name == query_redrive || name == query_purge) return QueryKind::changes;
+  return name == query_audit ? QueryKind::reads_privately : QueryKind::reads;
+}
+
+Bytes answer_refused(std::string_view name) {
+  return answer_error({.code = ErrorCode::usage,
+                       .concerns = std::string(name),
+                       .cause = "it is not answered over the network",
+                       .remedy = "ask on the worker's machine, with --data and its data directory"});
+}
+
+Bytes answer_change(Store &store, const Handlers &handlers, BytesView request, std::optional<Error> &failure) {
+  auto answer = change(store, handlers, request);
+  if (answer) return std::move(*answer);
+  if (answer.error().code == ErrorCode::store_unavailable) failure = answer.error();
+  return answer_error(answer.error());
 }
 
 Bytes answer_query(const Store &store, BytesView request) {

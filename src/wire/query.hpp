@@ -1,24 +1,45 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
+#include "onced/handler.hpp"
 #include "onced/store.hpp"
 
-// Read-only queries: a MessagePack map {"query": NAME, …} in, a MessagePack map out (docs/protocol.md, "Queries").
-// The same code answers on a running worker and on a database that no worker holds.
+// Queries: a MessagePack map {"query": NAME, …} in, a MessagePack map out (docs/protocol.md, "Queries"). Some read and
+// some change; the same code answers on a running worker and on a database that no worker holds.
 namespace onced::wire {
 
 // The name of the query in a request; empty where it is none.
 [[nodiscard]] std::string query_name(BytesView request);
 
-// Answers one request; whatever the bytes are, the answer is a map, with "error" in it where there is no other.
-// As fast as the store: `count` scans. Any thread.
+// Who may ask, and what it does.
+enum class QueryKind : std::uint8_t {
+  reads,           // asked by anyone
+  reads_privately, // by who may enter the data directory: through `control.sock`, or on the database itself
+  changes,         // likewise, and it changes the store
+};
+[[nodiscard]] QueryKind kind_of_query(std::string_view name);
+
+// What a request that may not come by the network is answered there.
+[[nodiscard]] Bytes answer_refused(std::string_view name);
+
+// Answers one request that changes nothing; whatever the bytes are, the answer is a map, with "error" in it where there
+// is no other. As fast as the store: `count` scans. Any thread.
 [[nodiscard]] Bytes answer_query(const Store &store, BytesView request);
+
+// Carries out and answers one request that changes the store. Nothing is answered that is not on stable storage.
+// `failure` is set where the store must be given up: what was being changed is unknown, and so the answer says. One
+// thread at a time for each `failure`.
+[[nodiscard]] Bytes answer_change(Store &store, const Handlers &handlers, BytesView request,
+                                  std::optional<Error> &failure);
 
 // The answer that says what is wrong.
 [[nodiscard]] Bytes answer_error(const Error &error);

@@ -43,9 +43,7 @@ Result<void> BatchThread::settle(Store &store) {
   if (!deliveries.empty()) {
     const auto settlements = store.commit(deliveries, handlers_);
     if (!settlements) return tl::unexpected(settlements.error());
-    for (const Settlement &settlement : *settlements)
-      ++counters_.of(settlement.outcome);
-    ++counters_.batches;
+    count(*settlements);
     frames = replies(*settlements, store);
   }
   for (const SenderId &sender : intake_.unsupported())
@@ -54,6 +52,16 @@ Result<void> BatchThread::settle(Store &store) {
   intake_.clear();
   if (!frames.empty() && !outgoing_.put(std::move(frames))) ++counters_.reply_frames_dropped;
   return {};
+}
+
+// A sender asks again for what was busy; of a bare message there will be no more.
+void BatchThread::count(std::span<const Settlement> settlements) {
+  const auto reply_to = intake_.reply_to();
+  for (std::size_t at = 0; at < settlements.size(); ++at) {
+    const bool dropped = settlements[at].outcome == Outcome::busy && !reply_to[at];
+    ++(dropped ? counters_.dropped : counters_.of(settlements[at].outcome));
+  }
+  ++counters_.batches;
 }
 
 std::vector<OutgoingFrame> BatchThread::replies(std::span<const Settlement> settlements, const Store &store) {

@@ -23,6 +23,7 @@ public:
 private:
   [[nodiscard]] Result<void> process(std::span<const Arrival> arrivals, Store &store);
   [[nodiscard]] Result<void> settle(Store &store);
+  void count(std::span<const Settlement> settlements);
   [[nodiscard]] std::vector<OutgoingFrame> replies(std::span<const Settlement> settlements, const Store &store);
 
   Handover &handover_;

@@ -10,7 +10,7 @@
 namespace onced::worker {
 
 // What a worker has counted since it started. Each may be raised from any thread. The balance at every drain:
-// deliveries = the sum of all outcomes + unknown.
+// deliveries = the sum of all outcomes + unknown + dropped.
 struct Counters {
   using Counter = std::atomic<std::uint64_t>;
 
@@ -18,6 +18,7 @@ struct Counters {
   Counter deliveries{0};                                // jobs in them, and messages that were no jobs of ours
   std::array<Counter, outcome_table.size()> outcomes{}; // of deliveries, by code
   Counter unknown{0};                                   // deliveries of batches whose commit failed
+  Counter dropped{0};                                   // bare messages that would be `busy`; nobody resends them
   Counter batches{0};                                   // commits that succeeded
   Counter unsupported_messages{0};                      // of another protocol version
   Counter reply_frames{0};                              // handed to the socket
@@ -36,10 +37,12 @@ struct CounterTraits {
   Counters::Counter Counters::*counter;
 };
 
-inline constexpr std::array<CounterTraits, 10> counter_table{{
+inline constexpr std::array<CounterTraits, 11> counter_table{{
     {"messages", "messages taken from the jobs socket", &Counters::messages},
     {"deliveries", "deliveries received", &Counters::deliveries},
     {"unknown", "deliveries whose commit failed, so that their outcome is unknown", &Counters::unknown},
+    {"dropped", "deliveries that wanted no reply and found no room, such as garbage when the dead letters are full",
+     &Counters::dropped},
     {"batches", "batches committed", &Counters::batches},
     {"unsupported_messages", "messages of another protocol version", &Counters::unsupported_messages},
     {"reply_frames", "frames of replies handed to the socket", &Counters::reply_frames},

@@ -40,18 +40,30 @@ void QueryThread::run() {
     Query query = std::move(waiting_.front());
     waiting_.pop_front();
     lock.unlock();
-    send_answer(outgoing_, std::move(query.peer), answer(query.request));
+    const Bytes body = answer(query);
+    send_answer(outgoing_, std::move(query.peer), body);
   }
 }
 
-Bytes QueryThread::answer(BytesView request) {
-  if (wire::query_name(request) == "stats") return stats();
+Bytes QueryThread::answer(const Query &query) {
+  const std::string name = wire::query_name(query.request);
+  const wire::QueryKind kind = wire::kind_of_query(name);
+  if (kind != wire::QueryKind::reads && !query.peer.control) return wire::answer_refused(name);
+  if (name == "stats") return stats();
   const auto store = keeper_.try_lease();
-  if (store) return wire::answer_query(*store, request);
+  if (store && kind == wire::QueryKind::changes) return change(*store, query.request);
+  if (store) return wire::answer_query(*store, query.request);
   return wire::answer_error(keeper_.state().cause.value_or(Error{.code = ErrorCode::store_unavailable,
                                                                  .concerns = "the store",
                                                                  .cause = "it is closed",
                                                                  .remedy = "ask again later"}));
+}
+
+Bytes QueryThread::change(Store &store, BytesView request) {
+  std::optional<Error> failure;
+  const Bytes answer = wire::answer_change(store, handlers_, request, failure);
+  if (failure) keeper_.report(*failure);
+  return answer;
 }
 
 // Needs no store, so it also says why there is none, and since when.

@@ -4,17 +4,19 @@
 #include <deque>
 #include <mutex>
 
+#include "onced/handler.hpp"
 #include "worker/counters.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/store_keeper.hpp"
 
 namespace onced::worker {
 
-// Answers queries beside the gateway: counting scans everything, and nobody else should wait for it.
+// Answers queries, and carries out changes, beside the gateway: counting scans everything, and nobody else should wait
+// for it. What is not for the network is answered only on the control socket.
 class QueryThread {
 public:
-  QueryThread(StoreKeeper &keeper, Counters &counters, Outgoing &outgoing)
-      : keeper_(keeper), counters_(counters), outgoing_(outgoing) {}
+  QueryThread(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, Outgoing &outgoing)
+      : keeper_(keeper), handlers_(handlers), counters_(counters), outgoing_(outgoing) {}
 
   // Answers at once that it is busy when limits::queries_waiting_max are waiting. Any thread.
   void ask(PeerAddress peer, Bytes request);
@@ -29,10 +31,12 @@ private:
     Bytes request;
   };
 
-  [[nodiscard]] Bytes answer(BytesView request);
+  [[nodiscard]] Bytes answer(const Query &query);
+  [[nodiscard]] Bytes change(Store &store, BytesView request);
   [[nodiscard]] Bytes stats();
 
   StoreKeeper &keeper_;
+  const Handlers &handlers_;
   Counters &counters_;
   Outgoing &outgoing_;
   std::mutex mutex_; // guards the rest

@@ -144,7 +144,7 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options) {
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThread>(*keeper_, counters_, outgoing_);
+  queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, outgoing_);
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
       durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_, log_);

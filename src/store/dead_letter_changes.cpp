@@ -1,0 +1,320 @@
+#include "store/dead_letter_changes.hpp"
+
+#include <algorithm>
+
+#include "job/utf8.hpp"
+#include "store/slices.hpp"
+
+namespace onced::store {
+namespace {
+
+constexpr std::string_view contended_detail = "other commits held the same keys for too long; try again";
+
+// Whatever the worker's mode: a change is ordered by a person, who is told once that it was made.
+rocksdb::WriteOptions synced() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
+}
+
+Error no_such_letter(const DeadLetterId &id) {
+  return {.code = ErrorCode::not_found,
+          .concerns = "dead letter " + to_hex(id.view()),
+          .cause = "there is none of this id",
+          .remedy = "list them; it may have been redriven or purged (see the audit)"};
+}
+
+Error damaged_letter(const DeadLetterId &id) {
+  return {.code = ErrorCode::corrupt,
+          .concerns = "dead letter " + to_hex(id.view()),
+          .cause = "its row is damaged",
+          .remedy = "restore the data directory from a copy, or purge it"};
+}
+
+Result<void> check_text(std::string_view concerns, std::string_view text, std::size_t bytes_max) {
+  if (!text.empty() && text.size() <= bytes_max && utf8::valid(text)) return {};
+  return tl::unexpected(Error{.code = ErrorCode::usage,
+                              .concerns = std::string(concerns),
+                              .cause = "it is not 1 to " + std::to_string(bytes_max) + " bytes of UTF-8",
+                              .remedy = "say who makes the change, and why"});
+}
+
+Result<void> check(const Operator &who) {
+  if (auto checked = check_text("by", who.by, limits::audit_by_bytes_max); !checked) return checked;
+  return check_text("why", who.why, limits::audit_why_bytes_max);
+}
+
+// Unlike a read that fails, a change of which nobody knows whether it was made is never merely `corrupt`.
+Error unknown_error(const rocksdb::Status &status, const std::string &path) {
+  Error error = status_error(status, path);
+  error.code = ErrorCode::store_unavailable;
+  return error;
+}
+
+bool removes(Outcome outcome) {
+  return traits_of(outcome).success || outcome == Outcome::accepted;
+}
+
+} // namespace
+
+DeadLetterChanges::DeadLetterChanges(CommitContext context, ChangeCounters counters, AuditRange audit)
+    : context_(context), counters_(counters), audit_(audit) {}
+
+// --- The two changes ------------------------------------------------------------------------------------------------
+
+Result<Redriven> DeadLetterChanges::redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who) {
+  if (auto checked = check(who); !checked) return tl::unexpected(checked.error());
+  for (unsigned tries = 0; tries <= limits::commit_retries_max; ++tries) {
+    const auto letter = read(id);
+    if (!letter) return tl::unexpected(letter.error());
+    parse(*letter);
+    auto redriven = try_redrive(*letter, handlers, who);
+    if (!redriven) return tl::unexpected(redriven.error());
+    if (*redriven) return std::move(**redriven);
+  }
+  return Redriven{.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(contended_detail)},
+                  .removed = false,
+                  .id = id};
+}
+
+Result<void> DeadLetterChanges::purge(const DeadLetterId &id, const Operator &who) {
+  if (auto checked = check(who); !checked) return checked;
+  rocksdb::Status status;
+  for (unsigned tries = 0; tries <= limits::commit_retries_max; ++tries) {
+    begin();
+    Locked locked;
+    status = lock_letter(id, locked);
+    if (status.ok() && !locked.exists) {
+      abandon();
+      return tl::unexpected(no_such_letter(id));
+    }
+    if (status.ok()) status = erase(id);
+    if (status.ok()) count_removed(locked.letter ? locked.letter->bytes.size() : 0);
+    if (status.ok()) status = record(id, "purge", {}, who);
+    if (status.ok()) status = commit();
+    if (status.ok()) return {};
+    abandon();
+    if (!is_retryable(status)) return tl::unexpected(unknown_error(status, context_.database.path()));
+  }
+  return tl::unexpected(Error{.code = ErrorCode::timed_out,
+                              .concerns = "dead letter " + to_hex(id.view()),
+                              .cause = "other commits held it for too long",
+                              .remedy = "try again"});
+}
+
+// --- A redrive, step by step ----------------------------------------------------------------------------------------
+
+Result<DeadLetter> DeadLetterChanges::read(const DeadLetterId &id) {
+  std::string value;
+  const auto status = context_.database.db()->Get(rocksdb::ReadOptions(), context_.database.dead_letters(),
+                                                  slice_of(id.view()), &value);
+  if (status.IsNotFound()) return tl::unexpected(no_such_letter(id));
+  if (status.IsCorruption()) return tl::unexpected(damaged_letter(id));
+  if (!status.ok()) return tl::unexpected(unknown_error(status, context_.database.path()));
+  auto letter = decoder_.dead_letter(id, value);
+  if (!letter) return tl::unexpected(damaged_letter(id));
+  return std::move(*letter);
+}
+
+void DeadLetterChanges::parse(const DeadLetter &letter) {
+  defect_.reset();
+  if (const auto parsed = parser_.parse(letter.bytes, job_); !parsed) {
+    defect_ = parsed.error();
+    return;
+  }
+  assign_key(job_, key_);
+  digest_ = digester_.intent(job_.type, job_.payload);
+}
+
+Result<std::optional<Redriven>> DeadLetterChanges::try_redrive(const DeadLetter &letter, const Handlers &handlers,
+                                                               const Operator &who) {
+  begin();
+  auto status = judge(letter, handlers);
+  const Outcome outcome = verdict_.settlement.outcome;
+  if (status.ok() && outcome == Outcome::busy) {
+    abandon();
+    return Redriven{.settlement = verdict_.settlement, .removed = false, .id = letter.id};
+  }
+  const DeadLetterId new_id = id_after_verdict(letter);
+  Locked locked;
+  Locked there;
+  if (status.ok()) status = lock_letters(letter.id, locked, new_id, there);
+  if (status.ok() && (!locked.letter || locked.letter->bytes != letter.bytes)) {
+    abandon();
+    return std::nullopt; // somebody was faster: it is looked at anew
+  }
+  if (status.ok()) status = removes(outcome) ? settle(*locked.letter) : keep(*locked.letter, new_id, there);
+  if (status.ok()) status = record(letter.id, "redrive", traits_of(outcome).name, who);
+  if (status.ok()) status = commit();
+  if (status.ok()) {
+    return Redriven{.settlement = std::move(verdict_.settlement), .removed = removes(outcome), .id = new_id};
+  }
+  abandon();
+  if (is_retryable(status)) return std::nullopt;
+  return tl::unexpected(unknown_error(status, context_.database.path()));
+}
+
+// Locks the key before the handler runs, so that what is found absent stays absent.
+rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handlers &handlers) {
+  verdict_ = {};
+  if (defect_) {
+    // What was wrong with a whole message cannot be seen in its bytes: its first word on it stands.
+    const bool whole_message = letter.reason == Outcome::invalid && letter.operation_id.empty();
+    verdict_ = verdict_of_defect(whole_message ? std::string_view(letter.detail) : name_of(*defect_));
+    return {};
+  }
+  KeyRow row;
+  rocksdb::PinnableSlice found;
+  const auto status =
+      transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(key_.bytes), &found);
+  if (status.IsNotFound()) {
+    verdict_ = verdict_of_handler(job_, handlers, parser_);
+    return {};
+  }
+  if (!status.ok() && !status.IsCorruption()) return status;
+  row.read(status.ok() ? view_of(found) : BytesView{}, decoder_);
+  verdict_ = verdict_of_row(row, key_, digest_, digester_);
+  return {};
+}
+
+// The reason is part of the id, so a dead letter with another reason lies elsewhere.
+DeadLetterId DeadLetterChanges::id_after_verdict(const DeadLetter &letter) {
+  const Outcome outcome = verdict_.settlement.outcome;
+  if (removes(outcome)) return letter.id;
+  return dead_letter_id(defect_ ? nullptr : &key_, digest_, letter.bytes, outcome, digester_);
+}
+
+rocksdb::Status DeadLetterChanges::lock_letter(const DeadLetterId &id, Locked &locked) {
+  rocksdb::PinnableSlice found;
+  const auto status =
+      transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), slice_of(id.view()), &found);
+  if (status.IsNotFound()) return {};
+  if (!status.ok() && !status.IsCorruption()) return status;
+  locked.exists = true;
+  if (status.ok()) locked.letter = decoder_.dead_letter(id, view_of(found));
+  return {};
+}
+
+// In the order of their ids, after the key, as a lane locks its own: nobody waits in a circle.
+rocksdb::Status DeadLetterChanges::lock_letters(const DeadLetterId &id, Locked &locked, const DeadLetterId &other_id,
+                                                Locked &other) {
+  rocksdb::Status status;
+  if (other_id < id) status = lock_letter(other_id, other);
+  if (status.ok()) status = lock_letter(id, locked);
+  if (status.ok() && id < other_id) status = lock_letter(other_id, other);
+  return status;
+}
+
+// --- What is written ------------------------------------------------------------------------------------------------
+
+rocksdb::Status DeadLetterChanges::settle(const DeadLetter &letter) {
+  if (verdict_.settlement.outcome == Outcome::stored) {
+    // Synced in every mode, so the row may say so.
+    encode_operation(
+        committed_record(job_, digest_, verdict_.settlement.result, letter.issued_at, now_, Durability::fsync),
+        record_);
+    const auto status =
+        transaction_->Put(context_.database.operations(), slice_of(key_.bytes), slice_of(record_), true);
+    if (!status.ok()) return status;
+    ++new_counters_.results;
+  }
+  count_removed(letter.bytes.size());
+  return erase(letter.id);
+}
+
+// `there` is what lies under the new id, if that is another one: the same job with the same verdict, so the two become
+// one.
+rocksdb::Status DeadLetterChanges::keep(DeadLetter letter, const DeadLetterId &new_id, const Locked &there) {
+  const DeadLetterId old_id = letter.id;
+  take_verdict(letter, new_id);
+  if (there.exists) count_removed(there.letter ? there.letter->bytes.size() : 0);
+  if (there.letter) {
+    letter.deliveries += there.letter->deliveries;
+    letter.receives += there.letter->receives;
+    letter.redrives += there.letter->redrives;
+    letter.first_at = std::min(letter.first_at, there.letter->first_at);
+    letter.last_at = std::max(letter.last_at, there.letter->last_at);
+  }
+  if (new_id != old_id) {
+    if (auto status = erase(old_id); !status.ok()) return status;
+  }
+  encode_dead_letter(letter, record_);
+  return transaction_->Put(context_.database.dead_letters(), slice_of(new_id.view()), slice_of(record_), true);
+}
+
+void DeadLetterChanges::take_verdict(DeadLetter &letter, const DeadLetterId &new_id) const {
+  letter.id = new_id;
+  letter.reason = verdict_.settlement.outcome;
+  letter.detail = verdict_.settlement.detail;
+  letter.stored_digest = verdict_.stored_digest;
+  ++letter.redrives;
+  letter.operation_id = defect_ ? std::string() : job_.operation_id;
+  letter.type = defect_ ? std::string() : job_.type;
+  letter.effect_key = defect_ ? std::string() : job_.effect_key;
+  letter.offered_digest = defect_ ? std::nullopt : std::optional(digest_);
+}
+
+rocksdb::Status DeadLetterChanges::erase(const DeadLetterId &id) {
+  return transaction_->Delete(context_.database.dead_letters(), slice_of(id.view()), true);
+}
+
+void DeadLetterChanges::count_removed(std::uint64_t bytes) {
+  ++new_counters_.dead_letters_removed;
+  new_counters_.dead_letter_bytes_removed += bytes;
+}
+
+rocksdb::Status DeadLetterChanges::record(const DeadLetterId &id, std::string_view action, std::string_view outcome,
+                                          const Operator &who) {
+  auto *meta = context_.database.meta();
+  encode_change_counters(new_counters_, record_);
+  auto status = transaction_->PutUntracked(meta, slice_of(change_counters_name), slice_of(record_));
+  if (!status.ok()) return status;
+  encode_audit({.number = ++new_audit_.last,
+                .at = now_,
+                .action = std::string(action),
+                .dead_letter = id,
+                .outcome = std::string(outcome),
+                .by = who.by,
+                .why = who.why},
+               record_);
+  status = transaction_->PutUntracked(meta, slice_of(audit_name(new_audit_.last)), slice_of(record_));
+  for (; status.ok() && new_audit_.last - new_audit_.first >= context_.options.audit_rows_max; ++new_audit_.first)
+    status = transaction_->DeleteUntracked(meta, slice_of(audit_name(new_audit_.first)));
+  return status;
+}
+
+// --- The transaction ------------------------------------------------------------------------------------------------
+
+void DeadLetterChanges::begin() {
+  now_ = context_.clock.wall();
+  new_counters_ = counters_;
+  new_audit_ = audit_;
+  transaction_.reset(context_.database.transactions()->BeginTransaction(synced(), rocksdb::TransactionOptions(),
+                                                                        transaction_.release()));
+  transaction_->DisableIndexing(); // nothing is read back from the batch
+}
+
+rocksdb::Status DeadLetterChanges::commit() {
+  arrive(KillPoint::worker_before_change);
+  const auto status = transaction_->Commit();
+  if (!status.ok()) return status;
+  if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
+  context_.letter_room.release(
+      {.rows = new_counters_.dead_letters_removed - counters_.dead_letters_removed,
+       .bytes = new_counters_.dead_letter_bytes_removed - counters_.dead_letter_bytes_removed});
+  counters_ = new_counters_;
+  audit_ = new_audit_;
+  arrive(KillPoint::worker_after_change);
+  return status;
+}
+
+void DeadLetterChanges::abandon() {
+  const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
+  status.PermitUncheckedError();
+}
+
+void DeadLetterChanges::arrive(KillPoint point) {
+  if (context_.options.kill_switch != nullptr) context_.options.kill_switch->arrive(point);
+}
+
+} // namespace onced::store

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "onced/store.hpp"
+#include "store/commit_lane.hpp"
+#include "store/database.hpp"
+#include "store/records.hpp"
+#include "store/verdict.hpp"
+
+namespace onced::store {
+
+// The rows of the audit that there are; none when `last` is below `first`.
+struct AuditRange {
+  std::uint64_t first = 1;
+  std::uint64_t last = 0;
+};
+
+// Redrives and purges: the changes that a person orders. Each is one transaction on stable storage that removes or
+// keeps the dead letter, and writes what follows from that, the counters and a row of the audit. One thread at a time.
+class DeadLetterChanges {
+public:
+  DeadLetterChanges(CommitContext context, ChangeCounters counters, AuditRange audit);
+
+  // As Store::redrive and Store::purge. After `store_unavailable` the store must be given up.
+  [[nodiscard]] Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
+  [[nodiscard]] Result<void> purge(const DeadLetterId &id, const Operator &who);
+
+private:
+  // A dead letter as it is under its lock.
+  struct Locked {
+    bool exists = false;
+    std::optional<DeadLetter> letter; // nothing: damaged
+  };
+
+  [[nodiscard]] Result<DeadLetter> read(const DeadLetterId &id);
+  void parse(const DeadLetter &letter);
+  // Nothing: it lost a race and wrote nothing.
+  [[nodiscard]] Result<std::optional<Redriven>> try_redrive(const DeadLetter &letter, const Handlers &handlers,
+                                                            const Operator &who);
+  [[nodiscard]] rocksdb::Status judge(const DeadLetter &letter, const Handlers &handlers);
+  [[nodiscard]] DeadLetterId id_after_verdict(const DeadLetter &letter);
+  [[nodiscard]] rocksdb::Status lock_letter(const DeadLetterId &id, Locked &locked);
+  [[nodiscard]] rocksdb::Status lock_letters(const DeadLetterId &id, Locked &locked, const DeadLetterId &other_id,
+                                             Locked &other);
+
+  [[nodiscard]] rocksdb::Status settle(const DeadLetter &letter);
+  [[nodiscard]] rocksdb::Status keep(DeadLetter letter, const DeadLetterId &new_id, const Locked &there);
+  void take_verdict(DeadLetter &letter, const DeadLetterId &new_id) const;
+  [[nodiscard]] rocksdb::Status erase(const DeadLetterId &id);
+  void count_removed(std::uint64_t bytes);
+  [[nodiscard]] rocksdb::Status record(const DeadLetterId &id, std::string_view action, std::string_view outcome,
+                                       const Operator &who);
+
+  void begin();
+  [[nodiscard]] rocksdb::Status commit();
+  void abandon();
+  void arrive(KillPoint point);
+
+  CommitContext context_;
+  ChangeCounters counters_;
+  AuditRange audit_;
+  std::unique_ptr<rocksdb::Transaction> transaction_;
+  JobParser parser_;
+  Digester digester_;
+  RecordDecoder decoder_;
+
+  // The change in hand.
+  WallTime now_;
+  Job job_; // of the dead letter; this and the next two only without a defect
+  Key key_;
+  Digest digest_;
+  std::optional<JobDefect> defect_; // why its bytes are no job
+  Verdict verdict_;
+  ChangeCounters new_counters_; // once it is committed; as the next
+  AuditRange new_audit_;
+  Bytes record_;
+};
+
+} // namespace onced::store

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "onced/digest.hpp"
+#include "onced/handler.hpp"
+#include "onced/job.hpp"
+#include "onced/store.hpp"
+#include "store/records.hpp"
+
+// What becomes of one delivery. The order of verdicts is the same for a delivery and for a redrive: bytes that are no
+// job; then what the key's row says; and only for an absent key type, schema and handler.
+namespace onced::store {
+
+// What is known of the row of a key.
+struct KeyRow {
+  enum class State : std::uint8_t { absent, present, damaged };
+  State state = State::absent;
+  Phase phase = Phase::committed;
+  Digest digest;
+  Bytes result;
+
+  // Takes over a row's value, reusing memory; bytes that are no row make it `damaged`.
+  void read(BytesView value, RecordDecoder &decoder);
+};
+
+struct Verdict {
+  Settlement settlement;
+  bool bury = false;                   // it is to be a dead letter, with the settlement's outcome as its reason
+  std::optional<Digest> stored_digest; // of the row that it conflicts with
+};
+
+[[nodiscard]] Verdict verdict_of_defect(std::string_view defect);
+// The row is there, or about to be, or damaged: then `busy`, as nobody knows what it said.
+[[nodiscard]] Verdict verdict_of_row(const KeyRow &row, const Key &key, const Digest &offered, Digester &digester);
+// The key is absent: runs the handler. `stored`, with the result, when it is done.
+[[nodiscard]] Verdict verdict_of_handler(const Job &job, const Handlers &handlers, JobParser &parser);
+
+// The id of the dead letter that a delivery becomes. `key` is null where the bytes are no job.
+[[nodiscard]] DeadLetterId dead_letter_id(const Key *key, const Digest &digest, BytesView bytes, Outcome reason,
+                                          Digester &digester);
+
+// The row of a job with a result, ready to be encoded; it borrows all that it is given.
+[[nodiscard]] OperationRecord committed_record(const Job &job, const Digest &digest, BytesView result,
+                                               WallTime issued_at, WallTime now, Durability durability);
+
+} // namespace onced::store

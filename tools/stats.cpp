@@ -1,0 +1,64 @@
+#include "stats.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "onced/outcome.hpp"
+#include "worker/counters.hpp"
+
+namespace onced::tools {
+namespace {
+
+// What a counter counts; nothing where the figure is no counter.
+std::optional<std::string> help_of_counter(const std::string &name) {
+  for (const worker::CounterTraits &counter : worker::counter_table) {
+    if (counter.name == name) return std::string(counter.help);
+  }
+  for (const OutcomeTraits &outcome : outcome_table) {
+    if (outcome.name == name) return "deliveries with the outcome " + name;
+  }
+  if (name == "store_openings") return "times the store was opened";
+  return std::nullopt;
+}
+
+std::string sample(const std::string &name, std::string_view type, std::string_view help, const std::string &value) {
+  return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, type, help, value);
+}
+
+std::string in_words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+} // namespace
+
+std::string prometheus_text(const Json &stats) {
+  std::string text;
+  for (const auto &[name, value] : stats.items()) {
+    if (const auto help = help_of_counter(name); help && value.is_number()) {
+      text += sample("onced_" + name + "_total", "counter", *help, value.dump());
+    } else if (value.is_number()) {
+      text += sample("onced_" + name, "gauge", in_words(name), value.dump());
+    } else if (value.is_boolean()) {
+      text += sample("onced_" + name, "gauge", in_words(name) + ": 1 or 0", value.get<bool>() ? "1" : "0");
+    }
+  }
+  return text;
+}
+
+ExitCode run_stats(const StatsOptions &options, Output &output) {
+  const MonotonicTime deadline = std::chrono::steady_clock::now() + options.target.deadline;
+  const auto answer = run_query(options.target, "stats", Json::object(), deadline);
+  if (!answer) return report(answer.error());
+  if (options.format == StatsFormat::json) {
+    output.line(for_people(*answer));
+  } else {
+    output.text(prometheus_text(*answer));
+  }
+  if (const auto flushed = output.flush(); !flushed) return report(flushed.error());
+  return ExitCode::ok;
+}
+
+} // namespace onced::tools
