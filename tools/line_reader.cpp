@@ -4,7 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -25,8 +25,8 @@ Result<InputFile> InputFile::open(const std::string &path) {
   if (path == "-") return InputFile(STDIN_FILENO, false, "standard input");
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
-    return tl::unexpected(
-        Error{ErrorCode::not_found, path, std::strerror(errno), "name a file that can be read, or -"});
+    return tl::unexpected(Error{ErrorCode::not_found, path, std::generic_category().message(errno),
+                                "name a file that can be read, or -"});
   }
   InputFile file(descriptor, true, path);
   struct stat status {};
@@ -57,7 +57,7 @@ Result<LineReader::Filled> LineReader::fill() {
     if (count > 0) return Filled::more;
     if (count == 0) return Filled::end;
     if (errno == EINTR || errno == EAGAIN) continue;
-    return tl::unexpected(Error{ErrorCode::store_unavailable, file_.name(), std::strerror(errno),
+    return tl::unexpected(Error{ErrorCode::store_unavailable, file_.name(), std::generic_category().message(errno),
                                 "what was read before it has been sent; run it again once it can be read"});
   }
 }

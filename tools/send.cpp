@@ -83,7 +83,7 @@ private:
       if (!read) return tl::unexpected(read.error());
       if (*read == ReadEnd::end) return true;
       if (*read == ReadEnd::interrupted) return false;
-      const auto sent = send_line(reader.number(), *read, line);
+      auto sent = send_line(reader.number(), *read, line);
       if (!sent || !*sent) return sent;
     }
   }
@@ -122,7 +122,7 @@ private:
 
   Result<bool> submit_copies(const Bytes &job, const std::optional<std::string> &operation_id) {
     for (std::uint32_t copy = 0; copy < options_.copies; ++copy) {
-      const auto sent = submit(job, operation_id);
+      auto sent = submit(job, operation_id);
       if (!sent || !*sent) return sent;
     }
     return true;

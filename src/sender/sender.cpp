@@ -106,6 +106,7 @@ private:
   std::unique_ptr<Connection> connection_; // its calls, but `wake`, on thread_
   std::thread thread_;
   std::atomic<bool> stopping_{false};
+  MonotonicTime last_hello_; // thread_ only
   MonotonicTime next_hello_; // thread_ only
   bool greeted_ = false;     // thread_ only
 
@@ -119,12 +120,6 @@ private:
 };
 
 Result<void> Sender::Impl::start() {
-  if (options_.window_jobs == 0) {
-    return tl::unexpected(Error{.code = ErrorCode::usage,
-                                .concerns = "window",
-                                .cause = "a window of 0 jobs sends nothing",
-                                .remedy = "give at least 1"});
-  }
   auto connection = Connection::open(options_.jobs_endpoint, options_.replies_endpoint);
   if (!connection) return tl::unexpected(connection.error());
   connection_ = std::move(*connection);
@@ -215,6 +210,7 @@ void Sender::Impl::run() {
 
 void Sender::Impl::greet(MonotonicTime now) {
   const bool sent = connection_->send_hello(id_);
+  last_hello_ = now;
   next_hello_ = now + (sent && greeted_ ? std::chrono::milliseconds(hello_interval) : hello_retry);
 }
 
@@ -226,13 +222,17 @@ bool Sender::Impl::send_due(MonotonicTime now) {
     const auto jobs = redelivery_.due(now, connection_->jobs_per_message(), connection_->job_bytes_per_message());
     if (jobs.empty()) return true;
     entries.clear();
+    bool again = false;
     for (const auto &job : jobs) {
+      again = again || job.attempt > 1;
       entries.push_back({.sequence = job.sequence,
                          .tag = job.tag,
                          .attempt = job.attempt,
                          .issued_at = job.issued_at,
                          .job = job.job});
     }
+    // A reply did not come: perhaps the worker has forgotten the way here, or another peer greets it under our id.
+    if (again && now - last_hello_ >= hello_retry) greet(now);
     if (!connection_->send_batch(id_, entries)) return false;
     redelivery_.sent(jobs, now);
     kill_switch_.arrive(KillPoint::sender_after_send);
@@ -308,6 +308,12 @@ void Sender::Impl::give_up(Error error) {
 
 Result<std::unique_ptr<Sender>> Sender::start(const SenderOptions &options, Clock &clock, Random &random,
                                               EventLog &log) {
+  if (options.window_jobs == 0) {
+    return tl::unexpected(Error{.code = ErrorCode::usage,
+                                .concerns = "window",
+                                .cause = "a window of 0 jobs sends nothing",
+                                .remedy = "give at least 1"});
+  }
   auto impl = std::make_unique<Impl>(options, clock, random, log);
   if (auto started = impl->start(); !started) return tl::unexpected(started.error());
   return std::unique_ptr<Sender>(new Sender(std::move(impl)));
