@@ -94,6 +94,7 @@ private:
   void on_greeting(const wire::Greeting &greeting, MonotonicTime now);
   void on_replies(const wire::Replies &replies, MonotonicTime now);
   void keep(Settled settled);
+  Sequence settle_too_large();
   void give_up(Error error);
   [[nodiscard]] bool has_room(std::size_t job_bytes) const;
   [[nodiscard]] bool settled_is_full() const { return settled_bytes_ >= limits::sender_bytes_max; }
@@ -140,29 +141,33 @@ Result<void> Sender::Impl::start() {
 // --- Callers' threads ---------------------------------------------------------------------------------------------
 
 bool Sender::Impl::has_room(std::size_t job_bytes) const {
-  return redelivery_.has_room(job_bytes) &&
+  const bool is_sent = job_bytes <= limits::job_bytes_max; // else it only takes the place of a settled job
+  return (!is_sent || redelivery_.has_room(job_bytes)) &&
          redelivery_.counters().unsettled + settled_.size() < limits::sender_jobs_max && !settled_is_full();
 }
 
 Result<Sequence> Sender::Impl::submit(Bytes job, MonotonicTime deadline) {
   std::unique_lock lock(mutex_);
-  if (job.size() > limits::job_bytes_max) {
-    const Sequence sequence = redelivery_.take_sequence();
-    keep({.sequence = sequence,
-          .outcome = Outcome::invalid,
-          .result = {},
-          .detail = std::string(name_of(JobDefect::too_large)),
-          .attempts = 0});
-    return sequence;
-  }
   if (!changed_.wait_until(lock, deadline, [&] { return failure_ || has_room(job.size()); })) {
     return tl::unexpected(sender_full(options_.jobs_endpoint));
   }
   if (failure_) return tl::unexpected(*failure_);
+  if (job.size() > limits::job_bytes_max) return settle_too_large();
   const Tag tag = digester_.tag(job);
   const Sequence sequence = redelivery_.add(std::move(job), tag, clock_.wall());
   lock.unlock();
   connection_->wake();
+  return sequence;
+}
+
+// On the wire it would cost the connection and its neighbours. mutex_ is held.
+Sequence Sender::Impl::settle_too_large() {
+  const Sequence sequence = redelivery_.take_sequence();
+  keep({.sequence = sequence,
+        .outcome = Outcome::invalid,
+        .result = {},
+        .detail = std::string(name_of(JobDefect::too_large)),
+        .attempts = 0});
   return sequence;
 }
 
