@@ -16,9 +16,14 @@ constexpr std::size_t config_bytes_max = 1024 * 1024;
 template <class Map> std::string names_of(const Map &map) {
   std::string names;
   for (const auto &[name, unused] : map) {
-    names += (names.empty() ? "" : ", ") + name;
+    names.append(names.empty() ? "" : ", ").append(name);
   }
   return names;
+}
+
+std::string join(std::string path, const std::string &name) {
+  if (!path.empty()) path.append(".");
+  return path.append(name);
 }
 
 class Reader {
@@ -30,7 +35,7 @@ public:
     const auto names = schema_.find(path);
     for (const auto &[key, node] : table) {
       const std::string name(key.str());
-      const std::string full = path.empty() ? name : path + "." + name;
+      const std::string full = join(path, name);
       const std::uint32_t line = key.source().begin.line;
       Result<void> done;
       if (names != schema_.end()) {

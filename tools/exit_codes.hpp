@@ -55,21 +55,18 @@ inline constexpr std::array<ExitCodeTraits, 11> exit_code_table{{
   case ErrorCode::locked:
     return ExitCode::cannot_create;
   case ErrorCode::endpoint:
+  case ErrorCode::unsupported_protocol:
     return ExitCode::unavailable;
   case ErrorCode::newer_format:
-    return ExitCode::data;
   case ErrorCode::corrupt:
-    return ExitCode::data;
   case ErrorCode::loss_suspected:
     return ExitCode::data;
   case ErrorCode::store_unavailable:
     return ExitCode::io_error;
   case ErrorCode::timed_out:
     return ExitCode::try_again;
-  case ErrorCode::unsupported_protocol:
-    return ExitCode::unavailable;
   case ErrorCode::internal:
-    return ExitCode::internal;
+    break;
   }
   return ExitCode::internal;
 }

@@ -1,7 +1,7 @@
 #include "output.hpp"
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include <poll.h>
 #include <unistd.h>
@@ -51,7 +51,8 @@ Result<void> Output::flush() {
   const std::scoped_lock lock(mutex_);
   write_all();
   if (failure_ == 0) return {};
-  return tl::unexpected(Error{ErrorCode::store_unavailable, "standard output", std::strerror(failure_),
+  return tl::unexpected(Error{ErrorCode::store_unavailable, "standard output",
+                              std::generic_category().message(failure_),
                               "what was printed is incomplete; run it again with an output that takes it"});
 }
 

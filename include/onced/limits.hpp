@@ -58,7 +58,7 @@ inline constexpr std::size_t batch_deliveries_target = 4096;
 inline constexpr std::size_t batch_bytes_target = 4 * 1024 * 1024;
 // Encoded replies that wait for the gateway. Beyond it replies are dropped, which the next delivery heals.
 inline constexpr std::size_t outgoing_bytes_max = 64 * 1024 * 1024;
-// Queries that wait for their thread; beyond it a query is answered `busy`.
+// Queries that wait for their thread; beyond it a query is answered with an error at once.
 inline constexpr std::size_t queries_waiting_max = 64;
 
 // --- The store ----------------------------------------------------------------------------------------------------

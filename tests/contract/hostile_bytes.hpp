@@ -10,7 +10,7 @@
 namespace onced::testing {
 
 struct HostileBytes {
-  std::string name;   // for people
+  std::string name; // for people
   Bytes bytes;
   std::string detail; // of the outcome when they are the job of a batch
 };
@@ -50,9 +50,9 @@ inline std::vector<HostileBytes> hostile_bytes() {
   Bytes text_number;
   messagepack::Writer(text_number).map(2).string("operation_id").string("bad").string("numbers").string("1");
   return {
-      {"not-json", "not-json", "trailing_bytes"},
+      {"not-json", "not-json", "not_a_map"},
       {"empty", "", "malformed"},
-      {"a length bomb of an array", Bytes("\xDD\xFF\xFF\xFF\xFF", 5), "malformed"},
+      {"a length bomb of an array", Bytes("\xDD\xFF\xFF\xFF\xFF", 5), "not_a_map"},
       {"a length bomb of a map", Bytes("\xDF\xFF\xFF\xFF\xFF", 5), "malformed"},
       {"a length bomb of a string", Bytes("\xDB\xFF\xFF\xFF\xFF", 5), "malformed"},
       {"a length bomb of a binary", Bytes("\xC6\xFF\xFF\xFF\xFF", 5), "malformed"},

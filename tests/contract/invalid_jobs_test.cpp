@@ -25,7 +25,7 @@ TEST_CASE("bytes that are no job are invalid and their neighbours and the next j
     } else {
       CHECK(replies[1].detail == hostile.detail);
     }
-    CHECK(peer.deliver(next()).outcome == Outcome::stored);
+    CHECK(peer.deliver_one(next()).outcome == Outcome::stored);
     CHECK(worker.rows() == Rows{good, ++bad});
   }
 }
@@ -37,7 +37,7 @@ TEST_CASE("the dead letter of each invalid job keeps its bytes and its reason") 
   peer.greet();
   std::map<std::string, std::string> sent; // the detail by the bytes
   for (const HostileBytes &hostile : hostile_bytes()) {
-    const OwnReply reply = peer.deliver(hostile.bytes);
+    const OwnReply reply = peer.deliver_one(hostile.bytes);
     sent[to_hex(hostile.bytes)] = reply.detail;
   }
   CHECK(worker.stop() == 0);
@@ -57,7 +57,7 @@ TEST_CASE("depth 16 is not too deep") {
   RawPeer peer(worker);
   peer.greet();
   // It parses; only its handler does not know the field.
-  const OwnReply reply = peer.deliver(job_and(nested_pair(16), 1));
+  const OwnReply reply = peer.deliver_one(job_and(nested_pair(16), 1));
   CHECK(reply.outcome == Outcome::invalid);
   CHECK(reply.detail != "too_deep");
 }
@@ -83,8 +83,8 @@ TEST_CASE("a committed job stays a duplicate whatever a later program thinks of 
   Bytes field;
   messagepack::Writer(field).string("unit").string("EUR");
   const Bytes with_unknown_field = job_and(field, 1);
-  CHECK(peer.deliver(job_bytes("bad", {1})).outcome == Outcome::stored);
-  CHECK(peer.deliver(with_unknown_field).outcome == Outcome::conflict); // not `invalid`: its key is there
+  CHECK(peer.deliver_one(job_bytes("bad", {1})).outcome == Outcome::stored);
+  CHECK(peer.deliver_one(with_unknown_field).outcome == Outcome::conflict); // not `invalid`: its key is there
 }
 
 TEST_CASE("the raw option sends a file's bytes as one job and prints what became of it") {

@@ -17,7 +17,7 @@ const Arguments in_order{"--workers", "1"};
 
 // That the next good job of this peer is stored and that its reply is the next that comes.
 void check_next_is_stored(RawPeer &peer, const std::string &id) {
-  CHECK(outcomes_of(peer.deliver(std::vector<Bytes>{job_bytes(id, {1})})) == "stored");
+  CHECK(outcomes_of(peer.deliver({job_bytes(id, {1})})) == "stored");
 }
 
 // A batch envelope with these entries, which need not be any.

@@ -81,7 +81,7 @@ TEST_CASE("numbers that are not finite are invalid") {
   peer.greet();
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double number : {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity}) {
-    const OwnReply reply = peer.deliver(job_of_floats("a", {1.0, number}));
+    const OwnReply reply = peer.deliver_one(job_of_floats("a", {1.0, number}));
     CHECK(reply.outcome == Outcome::invalid);
     CHECK(reply.detail == "not_finite");
   }
@@ -90,7 +90,7 @@ TEST_CASE("numbers that are not finite are invalid") {
 
 TEST_CASE("a sum that fits is stored and one that does not is failed") {
   WorkerProcess worker;
-  worker.start();
+  worker.start({"--workers", "1"}); // which answers in the order of the lines
   const std::vector<Expected> all{
       {"[9223372036854775807,1]", "failed", "absent"},
       {"[9223372036854775807,1,-1]", "stored", "9223372036854775807"},

@@ -82,10 +82,10 @@ std::vector<Line> dead_letters(const std::filesystem::path &data) {
   return shown;
 }
 
-std::vector<std::string> field_of(const std::vector<Line> &lines, const std::string &name) {
-  std::vector<std::string> values;
+std::string field_of(const std::vector<Line> &lines, const std::string &name) {
+  std::string values;
   for (const Line &line : lines)
-    values.push_back(line[name]);
+    values.append(values.empty() ? "" : " ").append(line[name]);
   return values;
 }
 
@@ -94,6 +94,13 @@ std::map<std::string, std::size_t> tally(const std::vector<Line> &lines, const s
   for (const Line &line : lines)
     ++counts[line[name]];
   return counts;
+}
+
+std::string tally_text(const std::vector<Line> &lines, const std::string &name) {
+  std::string text;
+  for (const auto &[value, times] : tally(lines, name))
+    text.append(text.empty() ? "" : ", ").append(value).append(" ").append(std::to_string(times));
+  return text;
 }
 
 std::string jobs_as_json(const std::string &prefix, std::size_t count) {

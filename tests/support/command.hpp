@@ -65,11 +65,13 @@ std::ostream &operator<<(std::ostream &out, const Rows &rows);
 // The rows of `dead-letters list`, each as `dead-letters show` prints it.
 [[nodiscard]] std::vector<Line> dead_letters(const std::filesystem::path &data);
 
-// The field of every line, in order.
-[[nodiscard]] std::vector<std::string> field_of(const std::vector<Line> &lines, const std::string &name);
+// The field of every line, in order, separated by spaces.
+[[nodiscard]] std::string field_of(const std::vector<Line> &lines, const std::string &name);
 
 // How often each value of a field is there.
 [[nodiscard]] std::map<std::string, std::size_t> tally(const std::vector<Line> &lines, const std::string &name);
+// The same as text: "duplicate 2, stored 5".
+[[nodiscard]] std::string tally_text(const std::vector<Line> &lines, const std::string &name);
 
 // The input of `send`: jobs PREFIX-1 to PREFIX-N, the numbers of job I being [I, 1].
 [[nodiscard]] std::string jobs_as_json(const std::string &prefix, std::size_t count);

@@ -144,7 +144,7 @@ FakeWorker::FakeWorker()
 }
 
 Arguments FakeWorker::send(const Arguments &more) const {
-  return Arguments{"send", "--jobs", jobs_endpoint_, "--replies", replies_endpoint_, "--deadline", "30s"} + more;
+  return Arguments{"send", "--jobs", jobs_endpoint_, "--replies", replies_endpoint_} + more;
 }
 
 void FakeWorker::answer_next(BytesView frame) {
@@ -201,12 +201,16 @@ void BareConnection::announce(std::uint64_t bytes) {
 }
 
 bool BareConnection::is_closed_by_peer() {
+  constexpr std::chrono::seconds before_heartbeats_time_out{10};
+  const Deadline deadline = std::chrono::steady_clock::now() + before_heartbeats_time_out;
   std::array<char, 256> ignored{};
   pollfd ready{tcp_, POLLIN, 0};
-  while (::poll(&ready, 1, patience_ms) > 0) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    if (::poll(&ready, 1, static_cast<int>(left.count())) <= 0) continue;
     if (::recv(tcp_, ignored.data(), ignored.size(), 0) <= 0) return true;
   }
-  return false;
 }
 
 void BareConnection::write(BytesView bytes) {

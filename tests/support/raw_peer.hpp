@@ -57,7 +57,7 @@ public:
   // Sends the jobs as one batch and waits for all replies, which it returns in the jobs' order.
   std::vector<OwnReply> deliver(const std::vector<Bytes> &jobs);
   // The same for one job.
-  OwnReply deliver(const Bytes &job) { return deliver(std::vector<Bytes>{job}).front(); }
+  [[nodiscard]] OwnReply deliver_one(const Bytes &job) { return deliver({job}).front(); }
 
   [[nodiscard]] const std::vector<std::uint64_t> &versions() const { return message_.versions; }
 
@@ -113,7 +113,8 @@ public:
   void send_frame(BytesView body, bool more);
   // A header that announces so many bytes, and none of them.
   void announce(std::uint64_t bytes);
-  // Waits until the other side has closed the connection; false once `patience` is over.
+  // Waits until the other side has closed the connection; false after 10 s, well before it would do so because this side
+  // answers no heartbeats (which takes 15 s at least).
   [[nodiscard]] bool is_closed_by_peer();
 
 private:

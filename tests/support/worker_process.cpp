@@ -54,7 +54,7 @@ ExitStatus WorkerProcess::stop() {
 }
 
 Arguments WorkerProcess::send(const Arguments &more) const {
-  return Arguments{"send", "--jobs", jobs_, "--replies", replies_, "--deadline", "30s"} + more;
+  return Arguments{"send", "--jobs", jobs_, "--replies", replies_} + more;
 }
 
 Arguments WorkerProcess::serve(const Arguments &more) const {

@@ -50,6 +50,13 @@ public:
     return message.sender;
   }
 
+  // Whether a greeting has arrived that was not heard.
+  bool has_hello() { return is_readable(replies_); }
+  void forget_hellos() {
+    while (has_hello())
+      hear_hello();
+  }
+
   void say(BytesView frame) {
     replies_.send(zmq::const_buffer(routing_id_.data(), routing_id_.size()), zmq::send_flags::sndmore);
     replies_.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::none);
@@ -86,8 +93,7 @@ public:
     }
     std::vector<Arrived> arrived;
     for (const wire::BatchEntry &entry : batch.entries) {
-      arrived.push_back(
-          {batch.sender, entry.sequence, entry.tag, entry.attempt, entry.issued_at, Bytes(entry.job)});
+      arrived.push_back({batch.sender, entry.sequence, entry.tag, entry.attempt, entry.issued_at, Bytes(entry.job)});
     }
     return arrived;
   }
@@ -102,10 +108,7 @@ public:
     return arrived;
   }
   // Whether anything has arrived that was not taken.
-  bool has_jobs() {
-    zmq::pollitem_t item{.socket = jobs_.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
-    return zmq::poll(&item, 1, std::chrono::milliseconds{0}) == 1;
-  }
+  bool has_jobs() { return is_readable(jobs_); }
 
   // Closes the replies socket, so that the sender's connection breaks, and binds another one at the same endpoint.
   void rebind_replies() {
@@ -126,6 +129,11 @@ private:
   static zmq::socket_t opened(Result<zmq::socket_t> socket) {
     if (!socket) throw std::runtime_error(describe(socket.error()));
     return std::move(*socket);
+  }
+
+  static bool is_readable(zmq::socket_t &socket) {
+    zmq::pollitem_t item{.socket = socket.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
+    return zmq::poll(&item, 1, std::chrono::milliseconds{0}) == 1;
   }
 
   static void receive(zmq::socket_t &socket, zmq::message_t &message, const std::string &what) {

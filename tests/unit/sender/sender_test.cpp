@@ -351,16 +351,36 @@ TEST_CASE("a sender greets again when it is connected again") {
   CHECK(scenery.next().outcome == Outcome::stored);
 }
 
-TEST_CASE("a sender greets again every five seconds") {
+TEST_CASE("a sender greets again every five seconds and not before") {
   Scenery scenery;
+  scenery.options.acknowledgement_timeout = std::chrono::hours(1); // so that nothing is sent again
+  scenery.options.acknowledgement_timeout_max = std::chrono::hours(1);
   scenery.start_and_greet();
   scenery.submit(job_bytes("a", {1}));
   scenery.worker.take(1); // so the greeting has been heard
+  scenery.worker.forget_hellos();
   for (int round = 0; round < 3; ++round) {
-    scenery.clock.pass(seconds(5));
+    scenery.clock.pass(seconds(4));
     scenery.submit(job_bytes("b", {1})); // which wakes the sender: it sleeps by the real clock
+    scenery.worker.take(1);
+    CHECK_FALSE(scenery.worker.has_hello());
+    scenery.clock.pass(seconds(1));
+    scenery.submit(job_bytes("c", {1}));
+    scenery.worker.take(1);
     CHECK(scenery.worker.hear_hello() == scenery.sender->id());
   }
+}
+
+TEST_CASE("a sender greets again before it sends a job again") {
+  Scenery scenery;
+  scenery.start_and_greet();
+  scenery.submit(job_bytes("a", {1}));
+  scenery.worker.take(1);
+  scenery.worker.forget_hellos();
+  scenery.clock.pass(scenery.options.acknowledgement_timeout); // less than the time between greetings
+  scenery.submit(job_bytes("b", {2}));
+  CHECK(scenery.worker.take(2)[0].attempt == 2);
+  CHECK(scenery.worker.hear_hello() == scenery.sender->id());
 }
 
 TEST_CASE("a sender keeps to the limits of a worker that takes fewer jobs a message") {

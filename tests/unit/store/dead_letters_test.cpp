@@ -93,6 +93,10 @@ TEST_CASE("the same bad delivery ten times is one row with a count of ten") {
       for (const auto &settlement : harness.commit(std::vector<Bytes>(10, bad.bytes)))
         CHECK(settlement.outcome == bad.reason);
     }
+    SUBCASE("in two batches of five") {
+      for (int round = 0; round < 2; ++round)
+        CHECK(harness.commit(std::vector<Bytes>(5, bad.bytes)).size() == 5);
+    }
     SUBCASE("in ten batches") {
       for (int round = 0; round < 10; ++round) {
         CHECK(harness.commit_one(bad.bytes).outcome == bad.reason);
@@ -163,7 +167,7 @@ TEST_CASE("at the cap a delivery that would add a dead letter is busy and nothin
             .deliveries == 2);
 }
 
-TEST_CASE("room for dead letters that was not used is given back") {
+TEST_CASE("refused dead letters are not counted as rows") {
   StoreHarness harness;
   harness.options.dead_letters_max = 3;
   harness.open();
@@ -176,7 +180,7 @@ TEST_CASE("room for dead letters that was not used is given back") {
   CHECK(harness.counts().dead_letters == 3);
   for (int round = 0; round < 5; ++round)
     CHECK(harness.commit_one("bad 5").outcome == Outcome::busy);
-  // With one more place there is room for exactly one, so the refusals kept none.
+  // With one more place there is room for exactly one: the refusals are in no counters row.
   harness.options.dead_letters_max = 4;
   harness.reopen();
   CHECK(harness.commit_one("bad 5").outcome == Outcome::invalid);

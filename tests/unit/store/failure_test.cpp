@@ -178,7 +178,7 @@ TEST_CASE("an opening that cannot write is refused and can be tried again") {
   }
 }
 
-TEST_CASE("room for dead letters is given back by a commit that failed") {
+TEST_CASE("a commit that failed leaves no more dead letters counted than there are") {
   FaultyHarness harness;
   harness.options.dead_letters_max = 2;
   harness.open();

@@ -44,7 +44,9 @@ TEST_CASE("a batch cut short at any byte is malformed") {
 
 TEST_CASE("what a peer says cut short at any byte is malformed") {
   Decoders decoders;
-  for (const auto &[name, message] : sample_peer_messages()) {
+  for (const auto &sample : sample_peer_messages()) {
+    const std::string &name = sample.first;
+    const Bytes &message = sample.second;
     for (std::size_t size = 0; size < message.size(); ++size) {
       CAPTURE(name);
       CAPTURE(size);
@@ -55,7 +57,9 @@ TEST_CASE("what a peer says cut short at any byte is malformed") {
 
 TEST_CASE("what a worker says cut short at any byte is malformed") {
   Decoders decoders;
-  for (const auto &[name, message] : sample_worker_messages()) {
+  for (const auto &sample : sample_worker_messages()) {
+    const std::string &name = sample.first;
+    const Bytes &message = sample.second;
     for (std::size_t size = 0; size < message.size(); ++size) {
       CAPTURE(name);
       CAPTURE(size);
@@ -77,9 +81,9 @@ TEST_CASE("trailing bytes make any message malformed") {
 
 TEST_CASE("a few bytes that claim four billion elements are malformed at once") {
   const Bytes head = sample_batch().substr(0, 20); // [1, sender_id,
-  const std::vector<Bytes> bombs{"\xDD\xFF\xFF\xFF\xFF", "\xC6\xFF\xFF\xFF\xFF", "\xDB\xFF\xFF\xFF\xFF",
-                                 "\xC9\xFF\xFF\xFF\xFF\x01", head + "\xDD\xFF\xFF\xFF\xFF",
-                                 head + "\x91\x95\x01\xC6\xFF\xFF\xFF\xFF"};
+  const std::vector<Bytes> bombs{"\xDD\xFF\xFF\xFF\xFF",        "\xC6\xFF\xFF\xFF\xFF",
+                                 "\xDB\xFF\xFF\xFF\xFF",        "\xC9\xFF\xFF\xFF\xFF\x01",
+                                 head + "\xDD\xFF\xFF\xFF\xFF", head + "\x91\x95\x01\xC6\xFF\xFF\xFF\xFF"};
   Decoders decoders;
   const auto start = std::chrono::steady_clock::now();
   for (int round = 0; round < 1000; ++round) {

@@ -167,8 +167,8 @@ TEST_CASE("a batch with a sender id of another size is malformed") {
 TEST_CASE("a batch of another version is unsupported whatever follows the sender id") {
   Bytes head;
   Writer(head).array(3).positive(2).binary(sample_sender().view());
-  const std::vector<Bytes> tails{"", "\xC1", Bytes(1, '\x07'), Bytes(40, '\x91'), "\xDD\xFF\xFF\xFF\xFF", "trailing",
-                                 sample_batch()};
+  const std::vector<Bytes> tails{"",         "\xC1",        Bytes(1, '\x07'), Bytes(40, '\x91'), "\xDD\xFF\xFF\xFF\xFF",
+                                 "trailing", sample_batch()};
   for (const Bytes &tail : tails) {
     CAPTURE(to_hex(tail));
     wire::BatchDecoder decoder;

@@ -20,16 +20,16 @@ TEST_CASE("the batch of the protocol document is what a sender writes") {
 }
 
 TEST_CASE("the greeting and the query of the protocol document are what a peer writes") {
-  for (const auto &[name, bytes] : sample_peer_messages()) {
-    CAPTURE(name);
-    CHECK(to_hex(bytes) == to_hex(protocol_example(name)));
+  for (const auto &sample : sample_peer_messages()) {
+    CAPTURE(sample.first);
+    CHECK(to_hex(sample.second) == to_hex(protocol_example(sample.first)));
   }
 }
 
 TEST_CASE("the messages of the worker in the protocol document are what a worker writes") {
-  for (const auto &[name, bytes] : sample_worker_messages()) {
-    CAPTURE(name);
-    CHECK(to_hex(bytes) == to_hex(protocol_example(name)));
+  for (const auto &sample : sample_worker_messages()) {
+    CAPTURE(sample.first);
+    CHECK(to_hex(sample.second) == to_hex(protocol_example(sample.first)));
   }
 }
 

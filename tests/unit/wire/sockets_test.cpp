@@ -1,4 +1,5 @@
-// The sockets and the asking side of queries, against sockets in this process. What ZeroMQ itself promises is not tested.
+// The sockets and the asking side of queries, against sockets in this process. What ZeroMQ itself promises is not
+// tested.
 #include <chrono>
 #include <filesystem>
 #include <string>
@@ -29,6 +30,11 @@ constexpr milliseconds patience{20'000};
 
 Result<zmq::socket_t> bind_somewhere(zmq::context_t &context) {
   return wire::bind_replies(context, "tcp://127.0.0.1:*");
+}
+
+// Where nobody listens. Not a port that was free a moment ago: another process may take it.
+std::string nobody_in(const TempDirectory &directory) {
+  return "ipc://" + (directory.path() / "nobody.sock").string();
 }
 
 // Answers the first question with `answer` as a whole frame, and returns the question.
@@ -87,13 +93,8 @@ TEST_CASE("an endpoint that is none is an endpoint error for every socket") {
 }
 
 TEST_CASE("a raw message that nobody takes times out at its deadline") {
-  zmq::context_t context;
-  std::string endpoint;
-  {
-    auto gone = wire::bind_jobs(context, "tcp://127.0.0.1:*");
-    REQUIRE(gone);
-    endpoint = wire::bound_endpoint(*gone);
-  }
+  const TempDirectory directory;
+  const std::string endpoint = nobody_in(directory);
   const auto sent = wire::send_raw_message(endpoint, "job", in(milliseconds(50)));
   REQUIRE_FALSE(sent);
   CHECK(sent.error().code == ErrorCode::timed_out);
@@ -133,13 +134,8 @@ TEST_CASE("asking where nobody listens and where nobody answers times out at the
   zmq::context_t context;
   auto silent = bind_somewhere(context);
   REQUIRE(silent);
-  std::string nobody;
-  {
-    auto gone = bind_somewhere(context);
-    REQUIRE(gone);
-    nobody = wire::bound_endpoint(*gone);
-  }
-  for (const std::string &endpoint : {wire::bound_endpoint(*silent), nobody}) {
+  const TempDirectory directory;
+  for (const std::string &endpoint : {wire::bound_endpoint(*silent), nobody_in(directory)}) {
     const MonotonicTime deadline = in(milliseconds(100));
     const auto answer = wire::ask(endpoint, sample_request(), deadline);
     REQUIRE_FALSE(answer);

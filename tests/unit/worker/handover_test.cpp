@@ -90,11 +90,11 @@ TEST_CASE("room is announced once and only after the hand-over was found full") 
   REQUIRE(handover.full());
   CHECK(handover.take().size() == limits::handover_messages_max);
   CHECK(announced == 1);
-  CHECK_FALSE(handover.full());
 
   handover.put(arrival("b"));
   CHECK(handover.take().size() == 1);
   CHECK(announced == 1);
+  CHECK_FALSE(handover.full());
 }
 
 TEST_CASE("after close what is there is still taken and then nothing") {
@@ -116,9 +116,9 @@ TEST_CASE("after abandon there is nothing more") {
 }
 
 TEST_CASE("a thread that waits is woken by a message and by close and by abandon") {
-  for (const auto wake : {+[](Handover &handover) { handover.put(arrival("x")); },
-                          +[](Handover &handover) { handover.close(); },
-                          +[](Handover &handover) { handover.abandon(); }}) {
+  for (const auto wake :
+       {+[](Handover &handover) { handover.put(arrival("x")); }, +[](Handover &handover) { handover.close(); },
+        +[](Handover &handover) { handover.abandon(); }}) {
     Handover handover(nothing);
     std::thread waiting([&] { static_cast<void>(handover.take()); });
     wake(handover);

@@ -71,7 +71,7 @@ TEST_CASE("a batch becomes a delivery for each job with what its reply needs") {
   CHECK(deliveries[0].digest == digester.intent("sum", deliveries[0].job->payload));
   CHECK(deliveries[1].job == nullptr);
   CHECK(deliveries[1].key == nullptr);
-  CHECK(deliveries[1].defect == "trailing_bytes");
+  CHECK(deliveries[1].defect == "not_a_map");
   REQUIRE(deliveries[2].job != nullptr);
   CHECK(deliveries[2].job->type == "other");
   CHECK(*deliveries[2].key == key_of_effect("invoice-7"));
@@ -149,9 +149,9 @@ TEST_CASE("deliveries of many messages keep their order and what they borrow") {
   constexpr std::size_t messages = 200;
   std::vector<Arrival> arrivals;
   for (std::size_t at = 0; at < messages; ++at) {
-    arrivals.push_back(batch(sender_id(static_cast<std::uint8_t>(at)),
-                             {job_bytes("first-" + std::to_string(at), {1}), "bad",
-                              job_bytes("last-" + std::to_string(at), {2})}));
+    arrivals.push_back(
+        batch(sender_id(static_cast<std::uint8_t>(at)),
+              {job_bytes("first-" + std::to_string(at), {1}), "bad", job_bytes("last-" + std::to_string(at), {2})}));
   }
   Intake intake;
   for (const Arrival &message : arrivals)
