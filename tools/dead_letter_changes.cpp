@@ -91,7 +91,7 @@ private:
           return done;
       }
       const auto next = page->find("next");
-      if (next == page->end()) break;
+      if (next == page->end() || next->is_null()) break;
       arguments["after"] = *next;
     }
     return {};

@@ -22,7 +22,8 @@ Result<std::optional<Json>> print_page(const DeadLettersListOptions &options, co
     --left;
   }
   const auto next = answer->find("next");
-  return next == answer->end() ? std::nullopt : std::optional<Json>(*next);
+  if (next != answer->end()) return next->is_null() ? std::nullopt : std::optional<Json>(*next);
+  return rows.empty() ? std::nullopt : std::optional<Json>(rows.back().at("id"));
 }
 
 std::optional<Json> job_of(const Json &row) {

@@ -132,6 +132,12 @@ void add_serve(Commands &commands, CLI::App &root) {
         if (const auto durability = durability_of(text)) return *durability;
         return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "no durability mode", "fsync or page-cache"});
       });
+  app.add_option("--dead-letters-max", worker.store.dead_letters_max,
+                 "Keep so many dead letters; beyond it what would add one is busy")
+      ->capture_default_str();
+  app.add_option("--dead-letter-bytes-max", worker.store.dead_letter_bytes_max,
+                 "Keep so many bytes of jobs in dead letters; likewise")
+      ->capture_default_str();
   app.add_flag("--accept-loss", worker.store.accept_loss,
                "Open the database although acknowledged results may be missing from it");
   add_kill_at(app, "worker.", worker.kill_switch);
@@ -166,6 +172,11 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_option("--window", sender.window_jobs, "Jobs in flight at most")
       ->capture_default_str()
       ->check(CLI::Range(std::size_t{1}, limits::sender_jobs_max));
+  add_duration(app, "--acknowledgement-timeout",
+               "Send a job again when so late; each time twice that, with jitter (default 1s)",
+               sender.acknowledgement_timeout);
+  add_duration(app, "--acknowledgement-timeout-max", "And at most so late (default 30s)",
+               sender.acknowledgement_timeout_max);
   app.add_option("--outbox", sender.outbox,
                  "Keep jobs here until they are settled; without FILE, go on with those that are left")
       ->type_name("DIR");

@@ -95,25 +95,29 @@ Result<void> check(const SenderOptions &options) {
   return {};
 }
 
-// What a batch would take up: the jobs in it that are not over the limits.
+// What a batch would take up.
 struct Need {
-  std::size_t jobs = 0;
+  std::size_t jobs = 0; // that are kept and sent
   std::size_t bytes = 0;
+  std::size_t refused = 0; // over the limits: each only takes the place of a settled job
 };
 Need need_of(const std::vector<Bytes> &jobs) {
   Need need;
   for (const Bytes &job : jobs) {
-    if (job.size() > limits::job_bytes_max) continue;
-    ++need.jobs;
-    need.bytes += job.size();
+    if (job.size() > limits::job_bytes_max) {
+      ++need.refused;
+    } else {
+      ++need.jobs;
+      need.bytes += job.size();
+    }
   }
   return need;
 }
 
 Result<void> check(const Need &need) {
-  if (need.jobs <= limits::sender_jobs_max && need.bytes <= limits::sender_bytes_max) return {};
+  if (need.jobs + need.refused <= limits::sender_jobs_max && need.bytes <= limits::sender_bytes_max) return {};
   return tl::unexpected(Error{.code = ErrorCode::usage,
-                              .concerns = "a batch of " + std::to_string(need.jobs) + " jobs",
+                              .concerns = "a batch of " + std::to_string(need.jobs + need.refused) + " jobs",
                               .cause = "it is larger than what a sender holds",
                               .remedy = "submit less at once"});
 }
@@ -238,13 +242,13 @@ Result<void> Sender::Impl::start() {
 // --- Callers' threads ---------------------------------------------------------------------------------------------
 
 bool Sender::Impl::has_room(const Need &need) const {
+  const std::size_t places = settled_.size() + need.refused;
   if (outbox_) {
-    return !appending_ && kept_jobs_ + need.jobs <= options_.outbox_jobs_max &&
-           kept_bytes_ + need.bytes <= options_.outbox_bytes_max;
+    return !appending_ && (need.refused == 0 || places <= limits::sender_jobs_max) &&
+           kept_jobs_ + need.jobs <= options_.outbox_jobs_max && kept_bytes_ + need.bytes <= options_.outbox_bytes_max;
   }
-  if (need.jobs == 0) return true;
   const Redelivery::Room room = redelivery_.room();
-  return need.jobs + settled_.size() <= room.jobs && need.bytes <= room.bytes && !settled_is_full();
+  return need.jobs + places <= room.jobs && need.bytes <= room.bytes && !settled_is_full();
 }
 
 Sequence Sender::Impl::take_sequence() {
@@ -546,7 +550,7 @@ void Sender::Impl::keep(Settled settled) {
   changed_.notify_all();
 }
 
-// Settles a job over the limits, which is neither kept nor sent. mutex_ is held.
+// Settles a job over the limits: on the wire it would cost the connection and its neighbours. mutex_ is held.
 void Sender::Impl::refuse(Sequence sequence) {
   keep({.sequence = sequence,
         .outcome = Outcome::invalid,

@@ -83,8 +83,8 @@ private:
   Result<void> check_writable();
   Result<void> read_counters();
   template <class Visit> Result<void> for_each_lane(std::string_view prefix, Visit &&visit);
-  Result<std::optional<store::ChangeCounters>> read_change_counters();
-  Result<std::uint64_t> scan_letter_bytes() const;
+  Result<store::ChangeCounters> read_change_counters();
+  Result<std::uint64_t> uncounted_letter_bytes() const;
   Result<store::AuditRange> read_audit_range() const;
   store::CommitContext context();
   std::unique_ptr<CommitLane> take_lane();
@@ -187,21 +187,33 @@ Result<void> Store::Impl::read_counters() {
   return {};
 }
 
-Result<std::optional<store::ChangeCounters>> Store::Impl::read_change_counters() {
+Result<store::ChangeCounters> Store::Impl::read_change_counters() {
   std::string value;
   const auto status =
       database_->db()->Get(rocksdb::ReadOptions(), database_->meta(), slice_of(store::change_counters_name), &value);
-  if (status.IsNotFound()) return std::nullopt;
-  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
-  const auto counters = RecordDecoder().change_counters(value);
-  if (!counters) return tl::unexpected(damaged_row(*database_, "meta", store::change_counters_name));
+  std::optional<store::ChangeCounters> counters;
+  if (status.ok()) {
+    counters = RecordDecoder().change_counters(value);
+    if (!counters) return tl::unexpected(damaged_row(*database_, "meta", store::change_counters_name));
+  } else if (!status.IsNotFound()) {
+    return tl::unexpected(status_error(status, database_->path()));
+  } else {
+    const auto bytes = uncounted_letter_bytes();
+    if (!bytes) return tl::unexpected(bytes.error());
+    counters = store::ChangeCounters{.dead_letter_bytes_found = *bytes};
+  }
   letter_room_.add({.rows = 0, .bytes = counters->dead_letter_bytes_found});
   letter_room_.release({.rows = counters->dead_letters_removed, .bytes = counters->dead_letter_bytes_removed});
-  return counters;
+  return *counters;
 }
 
-Result<std::uint64_t> Store::Impl::scan_letter_bytes() const {
+// A database with dead letters of which no lane has counted a byte was last written before bytes were counted: they are
+// counted once, by scanning, and from here on as they change.
+Result<std::uint64_t> Store::Impl::uncounted_letter_bytes() const {
   std::uint64_t bytes = 0;
+  for (const LaneCounters &lane : counters_) {
+    if (lane.dead_letter_bytes != 0) return bytes;
+  }
   RecordDecoder decoder;
   const std::unique_ptr<rocksdb::Iterator> rows(
       database_->db()->NewIterator(scan_options(), database_->dead_letters()));
@@ -229,7 +241,7 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   if (auto checked = check_format(); !checked) return checked;
   if (options_.read_only) return {};
   if (auto read = read_counters(); !read) return read;
-  auto changes = read_change_counters();
+  const auto changes = read_change_counters();
   if (!changes) return tl::unexpected(changes.error());
   const auto audit = read_audit_range();
   if (!audit) return tl::unexpected(audit.error());
@@ -249,19 +261,14 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   rocksdb::WriteBatch batch;
   auto status = batch.Put(database_->meta(), "format", format);
   if (status.ok()) status = batch.Put(database_->meta(), "boots", number);
-  if (!*changes) {
-    // Nobody has counted the bytes yet: they are counted once, by scanning, and from here on as they change.
-    const auto bytes = scan_letter_bytes();
-    if (!bytes) return tl::unexpected(bytes.error());
-    *changes = store::ChangeCounters{.dead_letter_bytes_found = *bytes};
-    letter_room_.add({.rows = 0, .bytes = *bytes});
-    store::encode_change_counters(**changes, counters);
-    if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::change_counters_name), counters);
+  if (status.ok() && changes->dead_letter_bytes_found != 0) {
+    store::encode_change_counters(*changes, counters);
+    status = batch.Put(database_->meta(), slice_of(store::change_counters_name), counters);
   }
   if (status.ok()) status = database_->transactions()->Write(synced(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   database_->mark_durable();
-  changes_ = std::make_unique<DeadLetterChanges>(context(), **changes, *audit);
+  changes_ = std::make_unique<DeadLetterChanges>(context(), *changes, *audit);
   return {};
 }
 

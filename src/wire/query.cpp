@@ -186,12 +186,16 @@ Result<Bytes> answer_list(const Store &store, const Request &request) {
   if (!page) return tl::unexpected(page.error());
   Bytes out;
   Writer writer(out);
-  writer.map(page->next ? 2 : 1).string("rows").array(page->letters.size());
+  // A filtered page may be empty before the end; of any other the last row is where it goes on.
+  const bool filtered = filter->reason || !filter->type.empty();
+  writer.map(filtered ? 2 : 1).string("rows").array(page->letters.size());
   for (const DeadLetter &letter : page->letters) {
     writer.map(9);
     write_summary(writer, letter);
   }
-  if (page->next) writer.string("next").string(to_hex(page->next->view()));
+  if (!filtered) return out;
+  writer.string("next");
+  page->next ? writer.string(to_hex(page->next->view())) : writer.nil();
   return out;
 }
 

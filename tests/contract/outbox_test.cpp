@@ -198,8 +198,9 @@ TEST_CASE("two copies of one outbox both finish and each job has one effect") {
 TEST_CASE("copies and shuffles and losses by seed settle every delivery and are told in the figures") {
   Scene scene;
   scene.worker.start();
-  const Finished sent = run_command(
-      scene.send({scene.file, "--copies", "10", "--shuffle", "--loss", "0.3", "--seed", "42", "--window", "500"}));
+  const Finished sent =
+      run_command(scene.send({scene.file, "--copies", "10", "--shuffle", "--loss", "0.3", "--seed", "42", "--window",
+                              "500", "--acknowledgement-timeout", "100ms", "--acknowledgement-timeout-max", "400ms"}));
   CHECK(sent.exit == 0);
   auto lines = sent.lines();
   REQUIRE(lines.size() == 2001);
