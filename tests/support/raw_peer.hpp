@@ -113,8 +113,8 @@ public:
   void send_frame(BytesView body, bool more);
   // A header that announces so many bytes, and none of them.
   void announce(std::uint64_t bytes);
-  // Waits until the other side has closed the connection; false after 10 s, well before it would do so because this side
-  // answers no heartbeats (which takes 15 s at least).
+  // Waits until the other side has closed the connection; false after 10 s, well before it would do so because this
+  // side answers no heartbeats (which takes 15 s at least).
   [[nodiscard]] bool is_closed_by_peer();
 
 private:
