@@ -107,6 +107,7 @@ bool StoreKeeper::reopen() {
     }
     log_.write(failure_event("store.reopening_failed", opened.error()));
     if (opened.error().code != ErrorCode::store_unavailable) {
+      stop(); // nobody need wait any longer
       on_give_up_(opened.error());
       return false;
     }

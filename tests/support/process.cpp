@@ -117,13 +117,14 @@ void Process::run(const Options &options, int input, int output) const {
   } else {
     ::close(STDOUT_FILENO);
   }
-  std::vector<std::string> arguments = options.arguments;
-  std::string program = ONCED_COMMAND;
-  std::vector<char *> pointers{program.data()};
-  for (std::string &argument : arguments)
-    pointers.push_back(argument.data());
+  std::vector<std::string> words = options.wrapper;
+  words.emplace_back(ONCED_COMMAND);
+  words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+  std::vector<char *> pointers;
+  for (std::string &word : words)
+    pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  ::execv(program.c_str(), pointers.data());
+  ::execv(pointers.front(), pointers.data());
   ::_exit(127);
 }
 

@@ -43,6 +43,7 @@ public:
     std::vector<std::string> arguments;
     std::optional<std::string> input = ""; // standard input; none: a pipe, to be written to
     Output output = Output::captured;
+    std::vector<std::string> wrapper{}; // a command that runs it and becomes it: a full path, and arguments
   };
 
   explicit Process(const Options &options);

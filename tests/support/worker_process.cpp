@@ -41,8 +41,8 @@ WorkerProcess::WorkerProcess(std::filesystem::path data)
     : data_(data.empty() ? directory_.path() / "data" : std::move(data)), jobs_(own_endpoint()),
       replies_(own_endpoint()) {}
 
-void WorkerProcess::start(const Arguments &more) {
-  process_ = std::make_unique<Process>(Process::Options{.arguments = serve(more)});
+void WorkerProcess::start(const Arguments &more, const std::vector<std::string> &wrapper) {
+  process_ = std::make_unique<Process>(Process::Options{.arguments = serve(more), .wrapper = wrapper});
   const auto line = process_->next_line();
   if (!line) throw std::runtime_error("the worker did not start: " + process_->wait().story);
   ready_ = std::make_unique<Line>(*line);

@@ -18,7 +18,7 @@ public:
   explicit WorkerProcess(std::filesystem::path data);
 
   // Starts it and waits until it says that it is ready.
-  void start(const Arguments &more = {});
+  void start(const Arguments &more = {}, const std::vector<std::string> &wrapper = {});
 
   // SIGTERM, and waits for the end.
   [[nodiscard]] ExitStatus stop();

@@ -1,0 +1,126 @@
+// A store that fails under a running worker: no space, and an fdatasync that reports EIO. Nothing is acknowledged while
+// it lasts, the worker says that and why, and goes on by itself when the cause is gone. What an injected EIO does not
+// show: the call was not executed, so the kernel still holds the bytes; losing them is for the power-loss tests.
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "support/worker_process.hpp"
+
+using namespace onced;
+using namespace onced::testing;
+
+namespace {
+
+// A file system of its own, a few MiB large, in memory.
+class SmallDisk {
+public:
+  SmallDisk() { mounted_ = ::mount("tmpfs", path().c_str(), "tmpfs", 0, "size=24m") == 0; }
+  ~SmallDisk() {
+    if (mounted_) ::umount2(path().c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk &) = delete;
+  SmallDisk &operator=(const SmallDisk &) = delete;
+
+  [[nodiscard]] bool is_mounted() const { return mounted_; }
+  [[nodiscard]] const std::filesystem::path &path() const { return directory_.path(); }
+
+  void fill() const {
+    const std::string block(64 * 1024, 'x');
+    std::ofstream file(path() / "filler", std::ios::binary);
+    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+    }
+  }
+  void free() const { std::filesystem::remove(path() / "filler"); }
+
+private:
+  TempDirectory directory_;
+  bool mounted_ = false;
+};
+
+Line stats_of(const WorkerProcess &worker) {
+  return run_command({"stats", "--replies", worker.replies()}).line();
+}
+
+// Sends jobs that fill what the log has set aside, while the disk is full. Returns once the worker says that it cannot.
+void send_until_unavailable(const WorkerProcess &worker) {
+  REQUIRE(eventually([&] { return stats_of(worker)["store_available"] == "false"; }));
+  const Line stats = stats_of(worker);
+  CHECK(stats["unavailable_cause"].find("No space left on device") != std::string::npos);
+  CHECK(stats["unavailable_since"] != "null");
+}
+
+} // namespace
+
+TEST_CASE("a full disk stops the acknowledgements and the worker goes on by itself when there is space again") {
+  const SmallDisk disk;
+  if (!disk.is_mounted()) {
+    MESSAGE("skipped: mounting a small file system takes root");
+    return;
+  }
+  constexpr std::size_t jobs = 150'000;
+  WorkerProcess worker(disk.path() / "data");
+  worker.start();
+  disk.fill();
+  Process sender({.arguments = worker.send(), .input = jobs_as_json("job", jobs)});
+  send_until_unavailable(worker);
+  const Finished count = run_command({"count", "--replies", worker.replies(), "--deadline", "1s"});
+  CHECK((count.exit == 74 || count.exit == 0)); // the store may just be tried again
+
+  disk.free();
+  const Finished sent = finish(sender);
+  CHECK(sent.exit == 0);
+  CHECK(sent.lines().size() == jobs);
+  CHECK(stats_of(worker)["store_available"] == "true");
+  CHECK(std::stoull(stats_of(worker)["store_openings"]) >= 2);
+  CHECK(worker.stop() == 0);
+  CHECK(worker.rows() == Rows{jobs, 0});
+}
+
+TEST_CASE("a second worker is refused while the first opens its store again") {
+  const SmallDisk disk;
+  if (!disk.is_mounted()) {
+    MESSAGE("skipped: mounting a small file system takes root");
+    return;
+  }
+  WorkerProcess worker(disk.path() / "data");
+  worker.start();
+  disk.fill();
+  Process sender({.arguments = worker.send(), .input = jobs_as_json("job", 150'000)});
+  send_until_unavailable(worker);
+  WorkerProcess second(disk.path() / "data");
+  const Finished refused = run_command(second.serve());
+  CHECK(refused.exit == 73);
+  disk.free();
+  CHECK(finish(sender).exit == 0);
+  CHECK(worker.stop() == 0);
+}
+
+TEST_CASE("an fdatasync that fails acknowledges nothing of its batch and every job has one effect in the end") {
+  const std::string strace = "/usr/bin/strace";
+  if (::access(strace.c_str(), X_OK) != 0) {
+    MESSAGE("skipped: there is no strace");
+    return;
+  }
+  // Each thread is counted by itself. The opening is on another thread than the commits, and makes fewer calls than
+  // these.
+  for (const char *when : {"15", "20", "40"}) {
+    CAPTURE(when);
+    constexpr std::size_t jobs = 2000;
+    WorkerProcess worker;
+    worker.start(); // creates the database, so that the next opening writes little
+    CHECK(worker.stop() == 0);
+    const std::string injection = std::string("inject=fdatasync:error=EIO:when=") + when;
+    worker.start({"--workers", "1"},
+                 {strace, "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", injection});
+    const Finished sent = run_command(worker.send({"--window", "16"}), jobs_as_json("job", jobs));
+    CHECK(sent.exit == 0);
+    CHECK(sent.lines().size() == jobs);
+    CHECK(std::stoull(stats_of(worker)["store_openings"]) >= 2);
+    CHECK(worker.stop() == 0);
+    CHECK(worker.rows() == Rows{jobs, 0});
+  }
+}

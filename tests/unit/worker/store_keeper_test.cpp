@@ -1,0 +1,147 @@
+// How the store is given out, taken away when it fails, and opened again. The disk under it fails by injection: a call
+// is not executed and reports EIO.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include "support/faulty_environment.hpp"
+#include "support/store_harness.hpp"
+#include "worker/store_keeper.hpp"
+
+using namespace onced;
+using namespace onced::testing;
+using onced::worker::StoreKeeper;
+
+namespace {
+
+const Error failure{.code = ErrorCode::store_unavailable, .concerns = "db", .cause = "EIO", .remedy = "check it"};
+
+// A keeper with its thread, on a directory of its own.
+class Kept {
+public:
+  Kept() {
+    options.directory = directory.path();
+    options.environment = faulty_environment(faults);
+    keeper = std::make_unique<StoreKeeper>(
+        options, clock, random, log, [this] { ++changes; },
+        [this](const Error &error) {
+          given_up_for = error.code;
+          gave_up = true;
+        });
+  }
+  ~Kept() {
+    keeper->stop();
+    if (thread.joinable()) thread.join();
+    keeper->close();
+  }
+  Kept(const Kept &) = delete;
+  Kept &operator=(const Kept &) = delete;
+
+  void open() {
+    const auto opened = keeper->open();
+    REQUIRE(opened.has_value());
+    thread = std::thread([this] { keeper->run(); });
+  }
+
+  TempDirectory directory;
+  std::shared_ptr<Faults> faults = std::make_shared<Faults>();
+  StoreOptions options;
+  ManualClock clock;
+  SeededRandom random{7};
+  SilentLog log;
+  std::atomic<int> changes{0};
+  std::atomic<bool> gave_up{false};
+  ErrorCode given_up_for = ErrorCode::internal; // read once gave_up
+  std::unique_ptr<StoreKeeper> keeper;
+  std::thread thread;
+};
+
+// False when it is not so within 30 s.
+bool eventually(const std::function<bool()> &is_so) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+} // namespace
+
+TEST_CASE("a store that was reported is given out no more and opened again once everybody has given it back") {
+  Kept kept;
+  kept.open();
+  const BootId first = kept.keeper->state().boot;
+  auto lease = kept.keeper->lease();
+  REQUIRE(lease);
+  kept.keeper->report(failure);
+  CHECK_FALSE(kept.keeper->try_lease());
+  const auto failed = kept.keeper->state();
+  CHECK_FALSE(failed.available);
+  REQUIRE(failed.cause.has_value());
+  CHECK(failed.cause->cause == "EIO");
+  CHECK(failed.since == kept.clock.now);
+  CHECK(lease->boot() == first); // it lives as long as the lease
+
+  lease = {};
+  const auto again = kept.keeper->lease(); // waits for the next opening
+  REQUIRE(again);
+  CHECK(again->boot() != first);
+  CHECK(kept.keeper->state().available);
+  CHECK(kept.keeper->state().boot == again->boot());
+  CHECK(kept.keeper->state().openings == 2);
+  CHECK(eventually([&] { return kept.changes == 3; })); // opened, failed, opened
+}
+
+TEST_CASE("a store that has failed for one thread and then for another is opened again only once") {
+  Kept kept;
+  kept.open();
+  kept.keeper->report(failure);
+  kept.keeper->report(failure);
+  const auto again = kept.keeper->lease();
+  REQUIRE(again);
+  CHECK(kept.keeper->state().openings == 2);
+}
+
+TEST_CASE("the keeper tries again until the disk is well and tells of each cause") {
+  Kept kept;
+  kept.open();
+  kept.faults->fail_from(FaultAt::log_append, 1); // so the boot count cannot be written
+  kept.keeper->report(failure);
+  CHECK(eventually([&] {
+    const auto cause = kept.keeper->state().cause;
+    return cause && cause->cause.find("injected") != std::string::npos;
+  }));
+  CHECK_FALSE(kept.keeper->try_lease());
+  kept.faults->clear();
+  CHECK(kept.keeper->lease());
+  CHECK_FALSE(kept.gave_up);
+}
+
+TEST_CASE("a database that must not be opened is not tried again") {
+  Kept kept;
+  kept.open();
+  {
+    const auto lease = kept.keeper->lease();
+    const Batch batch({job_bytes("job-1", {1, 2})});
+    REQUIRE(lease->commit(batch.view(), built_in_handlers()).has_value());
+    kept.keeper->report(failure);
+    std::filesystem::remove(kept.directory.path() / "durable.mark");
+  }
+  const auto waiting = kept.keeper->lease();
+  CHECK_FALSE(waiting);
+  CHECK(kept.gave_up);
+  CHECK(kept.given_up_for == ErrorCode::loss_suspected);
+}
+
+TEST_CASE("who waits for a store is released when the keeper stops") {
+  Kept kept;
+  kept.open();
+  kept.faults->fail_from(FaultAt::log_append, 1);
+  kept.keeper->report(failure);
+  std::thread stopper([&] { kept.keeper->stop(); });
+  CHECK_FALSE(kept.keeper->lease());
+  stopper.join();
+}
