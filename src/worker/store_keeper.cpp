@@ -107,8 +107,8 @@ bool StoreKeeper::reopen() {
     }
     log_.write(failure_event("store.reopening_failed", opened.error()));
     if (opened.error().code != ErrorCode::store_unavailable) {
-      stop(); // nobody need wait any longer
       on_give_up_(opened.error());
+      stop(); // nobody need wait any longer
       return false;
     }
     const std::scoped_lock lock(mutex_);

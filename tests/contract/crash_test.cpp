@@ -146,10 +146,12 @@ TEST_CASE("a job that no worker has committed yet is never acknowledged") {
   CHECK(worker.rows() == Rows{0, 0});
 }
 
-TEST_CASE("every kill point of the worker is met by the tests above") {
+TEST_CASE("every kill point of the worker is met by the tests above or by those of changes") {
   CHECK(points_of("worker.") == std::set<std::string>{"worker.received", "worker.parsed", "worker.looked-up",
                                                       "worker.before-commit", "worker.after-commit",
-                                                      "worker.after-reply"});
+                                                      "worker.after-reply",
+                                                      // dead_letters_changes_test
+                                                      "worker.before-change", "worker.after-change"});
 }
 
 TEST_CASE("a sender killed at any of its kill points does nothing twice when it is run again") {
