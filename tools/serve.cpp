@@ -72,12 +72,8 @@ ExitCode attend(Worker &worker, Drain &drain, EventLog &log, Output &output) {
   const auto told = output.flush();
   if (!told) drain.ask();
   if (const auto ended = worker.wait(); !ended) {
-    log.write({EventLevel::error,
-               "worker.stopped",
-               {{"code", std::string(name_of(ended.error().code))},
-                {"concerns", ended.error().concerns},
-                {"cause", ended.error().cause},
-                {"remedy", ended.error().remedy}}});
+    // Why is in the worker's own event, `worker.failed`.
+    log.write({EventLevel::error, "worker.stopped", {{"code", std::string(name_of(ended.error().code))}}});
     return exit_code_of(ended.error().code);
   }
   if (!told) return report(told.error());

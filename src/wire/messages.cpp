@@ -1,5 +1,8 @@
 #include "wire/messages.hpp"
 
+#include <limits>
+#include <utility>
+
 #include "onced/limits.hpp"
 #include "onced/version.hpp"
 

@@ -54,10 +54,10 @@ void encode_batch(const SenderId &sender, std::span<const BatchEntry> entries, B
 
 // --- To the replies socket ----------------------------------------------------------------------------------------
 
-// What a peer says there: a greeting of a sender, or a query.
+// What a peer says there: the hello of a sender, or a query.
 struct PeerMessage {
   SenderId sender;
-  std::optional<BytesView> request; // a query; none: a greeting
+  std::optional<BytesView> request; // a query; none: a hello
 };
 
 enum class PeerFraming : std::uint8_t { known, unsupported, malformed };

@@ -16,11 +16,12 @@ int option_of(std::chrono::milliseconds wait) {
 }
 
 } // namespace
+
 Result<void> send_raw_message(const std::string &jobs_endpoint, BytesView message, MonotonicTime deadline) {
   zmq::context_t context;
   auto socket = connect_jobs(context, jobs_endpoint);
   if (!socket) return tl::unexpected(socket.error());
-  // Closing the context below waits so long for the bytes to leave.
+  // The end of the context, at the return, waits so long for the bytes to leave.
   const int patience_ms = option_of(left_until(deadline));
   socket->set(zmq::sockopt::linger, patience_ms);
   socket->set(zmq::sockopt::sndtimeo, patience_ms);
