@@ -11,7 +11,7 @@ namespace onced::tools {
 namespace {
 
 // A configuration is a page of text; this bounds what a wrong file name can cost.
-constexpr std::size_t config_bytes_max = 1024 * 1024;
+constexpr std::size_t config_bytes_max = 16 * 1024;
 
 template <class Map> std::string names_of(const Map &map) {
   std::string names;
@@ -133,7 +133,7 @@ Result<Config> read_config(const std::string &file, const ConfigSchema &schema) 
   std::string text;
   if (const auto read = reader.rest(text); !read) return tl::unexpected(read.error());
   if (text.size() > config_bytes_max) {
-    return tl::unexpected(Error{ErrorCode::configuration, file, "longer than 1 MiB", "name a configuration file"});
+    return tl::unexpected(Error{ErrorCode::configuration, file, "longer than 16 KiB", "name a configuration file"});
   }
   return parse_config(text, file, schema);
 }

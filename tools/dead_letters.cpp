@@ -11,9 +11,9 @@ constexpr const char *query_list = "dead-letters list";
 constexpr const char *query_show = "dead-letters show";
 
 // Prints one page and returns the id after which the next begins; nothing when this was the last.
-Result<std::optional<Json>> print_page(const DeadLettersListOptions &options, const Json &arguments,
-                                       MonotonicTime deadline, std::uint64_t &left, Output &output) {
-  const auto answer = run_query(options.target, query_list, arguments, deadline);
+Result<std::optional<Json>> print_page(QuerySession &session, const Json &arguments, MonotonicTime deadline,
+                                       std::uint64_t &left, Output &output) {
+  const auto answer = session.ask(query_list, arguments, deadline);
   if (!answer) return tl::unexpected(answer.error());
   const Json rows = answer->value("rows", Json::array());
   for (const Json &row : rows) {
@@ -46,11 +46,13 @@ ExitCode run_dead_letters_list(const DeadLettersListOptions &options, Output &ou
   Json arguments = Json::object();
   if (!options.reason.empty()) arguments["reason"] = options.reason;
   if (!options.type.empty()) arguments["type"] = options.type;
+  QuerySession session(options.target);
   while (left != 0 && !output.failed()) {
-    const auto next = print_page(options, arguments, deadline, left, output);
+    const auto next = print_page(session, arguments, deadline, left, output);
     if (!next) return finish(output, report(next.error()));
     if (!*next) break;
     arguments["after"] = **next;
+    if (const auto flushed = output.flush(); !flushed) return report(flushed.error()); // a page at a time
   }
   return finish(output, ExitCode::ok);
 }

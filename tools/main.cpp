@@ -171,7 +171,7 @@ void add_send(Commands &commands, CLI::App &root) {
       ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1'000'000}));
   app.add_option("--window", sender.window_jobs, "Jobs in flight at most")
       ->capture_default_str()
-      ->check(CLI::Range(std::size_t{1}, limits::sender_jobs_max));
+      ->check(CLI::Range(std::size_t{1}, limits::window_jobs_max));
   add_duration(app, "--acknowledgement-timeout",
                "Send a job again when so late; each time twice that, with jitter (default 1s)",
                sender.acknowledgement_timeout);

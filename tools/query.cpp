@@ -57,17 +57,6 @@ Result<Json> decode(BytesView answer) {
                               text_in(*error, "cause"), text_in(*error, "remedy")});
 }
 
-Result<Bytes> ask_database(const std::filesystem::path &directory, BytesView request) {
-  SystemClock clock;
-  SystemRandom random;
-  StoreOptions options;
-  options.directory = directory;
-  options.read_only = true;
-  const auto store = Store::open(options, clock, random);
-  if (!store) return tl::unexpected(store.error());
-  return wire::answer_query(**store, request);
-}
-
 // Either the lock is free, and the database is ours, so that `ask_itself` answers, or a worker holds it, for which it
 // gives nothing. It may change hands while we ask, so we look again; ever later, as an answer to `count` takes as long
 // as the scan. `repeated` is set when the worker is asked again.
@@ -91,19 +80,6 @@ Result<Bytes> ask_data(const std::filesystem::path &directory, BytesView request
     if (code == ErrorCode::timed_out) patience *= 2;
     std::this_thread::sleep_for(pause_between_looks);
   }
-}
-
-Result<Bytes> read_data(const std::filesystem::path &directory, BytesView request, MonotonicTime deadline) {
-  const auto read_itself = [&]() -> Result<std::optional<Bytes>> {
-    const auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::shared);
-    if (!lock && lock.error().code == ErrorCode::locked) return std::nullopt;
-    if (!lock) return tl::unexpected(lock.error());
-    auto answer = ask_database(directory, request);
-    if (!answer) return tl::unexpected(answer.error());
-    return std::move(*answer);
-  };
-  bool repeated = false;
-  return ask_data(directory, request, deadline, read_itself, repeated);
 }
 
 } // namespace
@@ -151,17 +127,51 @@ Bytes ChangeSession::answer(std::string_view name, BytesView request) {
   return wire::answer_change(*store_, handlers_, request, failure);
 }
 
-Result<Json> run_query(const QueryTarget &target, std::string_view name, const Json &arguments,
-                       MonotonicTime deadline) {
-  if (target.data.has_value() == target.replies.has_value()) {
-    return tl::unexpected(Error{ErrorCode::usage, "--data, --replies", target.data ? "both are given" : "none is given",
-                                "give exactly one of them"});
+// True: the database is ours to read. False: a worker holds it.
+Result<bool> QuerySession::hold() {
+  if (store_) return true;
+  auto lock = DirectoryLock::take(*target_.data, DirectoryLock::Mode::shared);
+  if (!lock && lock.error().code == ErrorCode::locked) return false;
+  if (!lock) return tl::unexpected(lock.error());
+  StoreOptions options;
+  options.directory = *target_.data;
+  options.read_only = true;
+  auto store = Store::open(options, clock_, random_);
+  if (!store) return tl::unexpected(store.error());
+  lock_.emplace(std::move(*lock));
+  store_ = std::move(*store);
+  return true;
+}
+
+Result<Bytes> QuerySession::ask_data(BytesView request, MonotonicTime deadline) {
+  const auto ask_itself = [&]() -> Result<std::optional<Bytes>> {
+    const auto held = hold();
+    if (!held) return tl::unexpected(held.error());
+    if (!*held) return std::nullopt;
+    return wire::answer_query(*store_, request);
+  };
+  bool repeated = false;
+  return tools::ask_data(*target_.data, request, deadline, ask_itself, repeated);
+}
+
+Result<Json> QuerySession::ask(std::string_view name, const Json &arguments, MonotonicTime deadline) {
+  if (target_.data.has_value() == target_.replies.has_value()) {
+    return tl::unexpected(Error{ErrorCode::usage, "--data, --replies",
+                                target_.data ? "both are given" : "none is given", "give exactly one of them"});
+  }
+  if (std::chrono::steady_clock::now() >= deadline) {
+    return tl::unexpected(Error{ErrorCode::timed_out, target_.data ? target_.data->string() : *target_.replies,
+                                "the deadline has passed", "raise --deadline"});
   }
   const Bytes request = request_of(name, arguments);
-  const auto answer =
-      target.data ? read_data(*target.data, request, deadline) : wire::ask(*target.replies, request, deadline);
+  const auto answer = target_.data ? ask_data(request, deadline) : wire::ask(*target_.replies, request, deadline);
   if (!answer) return tl::unexpected(answer.error());
   return decode(*answer);
+}
+
+Result<Json> run_query(const QueryTarget &target, std::string_view name, const Json &arguments,
+                       MonotonicTime deadline) {
+  return QuerySession(target).ask(name, arguments, deadline);
 }
 
 Json iso_time(std::int64_t microseconds) {
@@ -178,6 +188,20 @@ Json iso_time(std::int64_t microseconds) {
                      clock.minutes().count(), clock.seconds().count(), clock.subseconds().count());
 }
 
+namespace {
+
+// Bytes in hexadecimal, at any depth.
+Json printable(const Json &value) {
+  if (value.is_binary()) return to_hex(bytes_of(value.get_binary()));
+  if (!value.is_structured()) return value;
+  Json out = value;
+  for (auto &member : out)
+    member = printable(member);
+  return out;
+}
+
+} // namespace
+
 Json for_people(const Json &row) {
   static constexpr std::array<std::string_view, 4> ids{"operation_id", "type", "effect_key", "sender"};
   static constexpr std::string_view time_suffix = "_at_us";
@@ -187,15 +211,11 @@ Json for_people(const Json &row) {
                          name.compare(name.size() - time_suffix.size(), std::string::npos, time_suffix) == 0;
     if (is_time && value.is_number_integer()) {
       out[name.substr(0, name.size() - 3)] = iso_time(value.get<std::int64_t>());
-    } else if (value.is_binary()) {
-      const Bytes bytes = bytes_of(value.get_binary());
-      const auto result = name == "result" ? json_of_messagepack(bytes, Binaries::refused) : std::nullopt;
-      out[name] = result ? *result : Json(to_hex(bytes));
     } else if (value.is_string() && value.get_ref<const std::string &>().empty() &&
                std::find(ids.begin(), ids.end(), name) != ids.end()) {
       out[name] = nullptr;
     } else {
-      out[name] = value;
+      out[name] = printable(value);
     }
   }
   return out;

@@ -22,8 +22,28 @@ struct QueryTarget {
   std::chrono::milliseconds deadline{10'000};
 };
 
-// Asks one read-only query of docs/protocol.md. In the answer, binaries are binaries. Errors: `usage` (no target, or
-// both), `timed_out`, those of the store and of the wire, and what the worker answered.
+// Asks read-only queries of one target. On a database that no worker holds it keeps it open between them, so that a
+// long list is one opening, and no worker can start meanwhile. One thread.
+class QuerySession {
+public:
+  explicit QuerySession(const QueryTarget &target) : target_(target) {}
+
+  // Asks one query of docs/protocol.md. In the answer, binaries are binaries. Errors: `usage` (no target, or both),
+  // `timed_out`, those of the store and of the wire, and what the worker answered.
+  [[nodiscard]] Result<Json> ask(std::string_view name, const Json &arguments, MonotonicTime deadline);
+
+private:
+  [[nodiscard]] Result<Bytes> ask_data(BytesView request, MonotonicTime deadline);
+  [[nodiscard]] Result<bool> hold();
+
+  QueryTarget target_;
+  SystemClock clock_;
+  SystemRandom random_;
+  std::optional<DirectoryLock> lock_;
+  std::unique_ptr<Store> store_; // goes before its lock
+};
+
+// A session of one query.
 [[nodiscard]] Result<Json> run_query(const QueryTarget &target, std::string_view name, const Json &arguments,
                                      MonotonicTime deadline);
 
@@ -57,8 +77,8 @@ private:
   std::unique_ptr<Store> store_; // goes before its lock
 };
 
-// The answer as it is printed: times "…_at_us" as ISO 8601 UTC under "…_at", unknown ones null; binaries in
-// hexadecimal; "result", where it is MessagePack bytes, as the value; empty ids null.
+// The answer as it is printed: times "…_at_us" as ISO 8601 UTC under "…_at", unknown ones null; binaries, at any
+// depth, in hexadecimal; empty ids null.
 [[nodiscard]] Json for_people(const Json &row);
 
 // "2026-01-31T12:00:00.000000Z" of microseconds since 1970; null for 0, and the number itself outside years 1 to 9999.

@@ -4,7 +4,10 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
+
+#include <sys/resource.h>
 
 #include "signals.hpp"
 
@@ -58,6 +61,24 @@ Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Drain &drain
   }
 }
 
+// The store keeps up to 512 tables open, a connection takes a descriptor, and ZeroMQ ends the process when there is
+// none left.
+constexpr rlim_t descriptors_min = 1024;
+
+// Takes all the descriptors that this process may have. Errors: `configuration`.
+Result<void> raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;
+    static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
+    static_cast<void>(::getrlimit(RLIMIT_NOFILE, &limit));
+    if (limit.rlim_cur >= descriptors_min) return {};
+  }
+  return tl::unexpected(Error{ErrorCode::configuration, "the limit of open files",
+                              "this process may open only " + std::to_string(limit.rlim_cur),
+                              "raise it to " + std::to_string(descriptors_min) + " or more (ulimit -n, LimitNOFILE=)"});
+}
+
 Json ready_line(const Worker &worker) {
   return {{"event", "ready"},
           {"jobs", worker.jobs_endpoint()},
@@ -85,6 +106,7 @@ ExitCode attend(Worker &worker, Drain &drain, EventLog &log, Output &output) {
 } // namespace
 
 ExitCode run_serve(const ServeOptions &options, Output &output) {
+  if (const auto raised = raise_descriptor_limit(); !raised) return report(raised.error());
   SystemClock clock;
   SystemRandom random;
   ConsoleLog log(options.log_format, clock);

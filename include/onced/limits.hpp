@@ -41,7 +41,7 @@ inline constexpr std::size_t query_bytes_max = 4096;
 inline constexpr std::size_t rows_per_answer_max = 100;
 // Messages waiting in one peer's pipe, each way. With message_bytes_max it bounds the memory of a peer.
 inline constexpr int receive_high_water_messages = 16;
-inline constexpr int send_high_water_messages = 64;
+inline constexpr int send_high_water_messages = 16;
 // Senders whose way back the worker remembers; the one silent for longest is forgotten first and greets again.
 inline constexpr std::size_t known_senders_max = 4096;
 // One frame of an answer: a dead letter with its bytes, or a page of rows.
@@ -60,6 +60,8 @@ inline constexpr std::size_t batch_bytes_target = 4 * 1024 * 1024;
 inline constexpr std::size_t outgoing_bytes_max = 64 * 1024 * 1024;
 // Queries that wait for their thread; beyond it a query is answered with an error at once.
 inline constexpr std::size_t queries_waiting_max = 64;
+// Of those, queries from the network; the rest of the places is for the operator, who asks through control.sock.
+inline constexpr std::size_t network_queries_waiting_max = 32;
 
 // --- The store ----------------------------------------------------------------------------------------------------
 
@@ -118,6 +120,7 @@ static_assert(audit_by_bytes_max + audit_why_bytes_max + 256 <= query_bytes_max,
 static_assert(answer_bytes_max >= rows_per_answer_max * 2 * (audit_by_bytes_max + audit_why_bytes_max),
               "any page of the audit fits an answer");
 static_assert(dead_letter_bytes_max >= message_bytes_max, "any one dead letter has room");
+static_assert(network_queries_waiting_max < queries_waiting_max, "the operator can always ask");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
 static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");
 static_assert(deliveries_per_send <= deliveries_per_message_max, "what the sender packs is accepted");

@@ -46,8 +46,9 @@ public:
   // thread.
   void drain();
 
-  // Waits until the worker has stopped: by `drain`, or because the store failed. Error: `store_unavailable`. One
-  // thread.
+  // Waits until the worker has stopped: by `drain`, or because its store can only be opened again by a person. A store
+  // that merely fails is opened again by the worker. Errors: `loss_suspected`, `corrupt`, `newer_format`, `locked`,
+  // `internal`. One thread.
   [[nodiscard]] Result<void> wait();
 
 private:

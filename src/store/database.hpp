@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <rocksdb/db.h>
 #include <rocksdb/utilities/transaction_db.h>

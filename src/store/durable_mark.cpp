@@ -1,7 +1,6 @@
 #include "store/durable_mark.hpp"
 
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 

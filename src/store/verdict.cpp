@@ -6,7 +6,7 @@ namespace onced::store {
 namespace {
 
 constexpr std::string_view damaged_detail =
-    "the stored row of this key is damaged; run the store's check and restore a copy";
+    "the stored row of this key is damaged; restore the data directory from a copy";
 constexpr std::string_view conflict_detail = "another payload or type was committed under this key";
 
 Verdict buried(Outcome reason, std::string detail) {

@@ -50,7 +50,7 @@ Result<void> BatchThread::settle(Store &store) {
     frames.push_back({sender, wire::encode_unsupported()});
   counters_.unsupported_messages += intake_.unsupported().size();
   intake_.clear();
-  if (!frames.empty() && !outgoing_.put(std::move(frames))) ++counters_.reply_frames_dropped;
+  if (!frames.empty()) counters_.reply_frames_dropped += outgoing_.put(std::move(frames));
   return {};
 }
 

@@ -6,18 +6,21 @@
 
 namespace onced::worker {
 
-bool Outgoing::put(std::vector<OutgoingFrame> frames) {
-  std::size_t bytes = 0;
-  for (const OutgoingFrame &frame : frames)
-    bytes += frame.frame.size();
+std::size_t Outgoing::put(std::vector<OutgoingFrame> frames) {
+  std::size_t dropped = 0;
   {
     const std::scoped_lock lock(mutex_);
-    if (bytes_ + bytes > limits::outgoing_bytes_max) return false;
-    bytes_ += bytes;
+    // Those that fit go, so that a batch whose replies are too many for one time makes headway at each.
+    dropped = std::erase_if(frames, [&](const OutgoingFrame &frame) {
+      if (bytes_ + frame.frame.size() > limits::outgoing_bytes_max) return true;
+      bytes_ += frame.frame.size();
+      return false;
+    });
+    if (frames.empty()) return dropped;
     waiting_.push_back(std::move(frames));
   }
   on_put_();
-  return true;
+  return dropped;
 }
 
 std::vector<std::vector<OutgoingFrame>> Outgoing::take() {

@@ -30,8 +30,8 @@ public:
   // `on_put` wakes the gateway; called from any thread.
   explicit Outgoing(std::function<void()> on_put) : on_put_(std::move(on_put)) {}
 
-  // The frames of one batch, or one answer. False: dropped. Any thread.
-  bool put(std::vector<OutgoingFrame> frames);
+  // The frames of one batch, or one answer. Returns how many of them were dropped. Any thread.
+  std::size_t put(std::vector<OutgoingFrame> frames);
 
   // Everything that was put, in order, a vector for each `put`. Gateway thread.
   [[nodiscard]] std::vector<std::vector<OutgoingFrame>> take();

@@ -1,5 +1,7 @@
 #include "worker/query_thread.hpp"
 
+#include <algorithm>
+
 #include "job/messagepack.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
@@ -19,8 +21,12 @@ void send_answer(Outgoing &outgoing, PeerAddress peer, BytesView body) {
 void QueryThread::ask(PeerAddress peer, Bytes request) {
   {
     const std::scoped_lock lock(mutex_);
-    if (waiting_.size() < limits::queries_waiting_max) {
-      waiting_.push_back({.peer = std::move(peer), .request = std::move(request)});
+    if (waiting_.size() < (peer.control ? limits::queries_waiting_max : limits::network_queries_waiting_max)) {
+      // The operator does not queue behind strangers.
+      const auto place = peer.control ? std::find_if(waiting_.begin(), waiting_.end(),
+                                                     [](const Query &query) { return !query.peer.control; })
+                                      : waiting_.end();
+      waiting_.insert(place, {.peer = std::move(peer), .request = std::move(request)});
       changed_.notify_one();
       return;
     }
@@ -75,7 +81,7 @@ Bytes QueryThread::stats() {
   writer.string("store_available").boolean(state.available).string("boot").string(to_hex(state.boot.view()));
   writer.string("store_openings").positive(state.openings).string("unavailable_cause");
   state.available || !state.cause ? writer.nil() : writer.string(describe(*state.cause));
-  writer.string("unavailable_since_us");
+  writer.string("unavailable_at_us");
   writer.positive(state.available ? 0 : static_cast<std::uint64_t>(state.since.time_since_epoch().count()));
   for (const CounterTraits &counter : counter_table)
     writer.string(counter.name).positive(counters_.*counter.counter);

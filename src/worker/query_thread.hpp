@@ -18,7 +18,7 @@ public:
   QueryThread(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, Outgoing &outgoing)
       : keeper_(keeper), handlers_(handlers), counters_(counters), outgoing_(outgoing) {}
 
-  // Answers at once that it is busy when limits::queries_waiting_max are waiting. Any thread.
+  // Answers at once with an error when too many are waiting (limits.hpp). Any thread.
   void ask(PeerAddress peer, Bytes request);
 
   // Returns after `close`, when the query in hand is answered; those that wait are forgotten.

@@ -20,7 +20,8 @@ public:
 
   // Calls `visit` with the routing id of every sender.
   template <class Visit> void for_each(Visit &&visit) const {
-    for (const auto &[sender, route] : routes_) visit(route.routing_id);
+    for (const auto &[sender, route] : routes_)
+      visit(route.routing_id);
   }
 
   [[nodiscard]] std::size_t size() const { return routes_.size(); }

@@ -98,6 +98,28 @@ TEST_CASE("a number of worker threads that cannot be is exit code 64") {
   CHECK(run_command(worker.serve({"--workers", "-1"})).exit == 64);
 }
 
+TEST_CASE("a worker that may open too few files is refused with exit code 78 before it takes a connection") {
+  const TempDirectory directory;
+  const Finished refused = run_command(Process::Options{.arguments = {"serve", "--data", directory.path() / "data"},
+                                                        .wrapper = {"/usr/bin/prlimit", "--nofile=100:100"}});
+  CHECK(refused.exit == 78);
+  CHECK(contains(refused.errors, "may open only 100"));
+  CHECK_FALSE(std::filesystem::exists(directory.path() / "data"));
+}
+
+TEST_CASE("a configuration file of one endless key is refused with exit code 78") {
+  const TempDirectory directory;
+  const auto file = directory.path() / "onced.toml";
+  std::ofstream(file) << "[a" << [] {
+    std::string parts;
+    for (int part = 0; part < 100'000; ++part)
+      parts += ".a";
+    return parts;
+  }() << "]\n";
+  const Finished refused = run_command({"count", "--data", "d", "--config", file});
+  CHECK(refused.exit == 78);
+}
+
 TEST_CASE("what must exist and does not is exit code 66") {
   const TempDirectory directory;
   const std::string absent = (directory.path() / "absent").string();

@@ -92,9 +92,9 @@ TEST_CASE("a file that is not there is not found") {
 TEST_CASE("a file is read to its end") {
   const testing::TempDirectory directory;
   const std::string file = directory.path() / "onced.toml";
-  std::ofstream(file) << "[send]\n" << std::string(300'000, '\n') << "deadline = \"5m\"";
+  std::ofstream(file) << "[send]\n" << std::string(15'000, '\n') << "deadline = \"5m\"";
   const auto config = read_config(file, schema);
   REQUIRE(config.has_value());
   CHECK(config->at("send").at("deadline").value == "5m");
-  CHECK(config->at("send").at("deadline").line == 300'002);
+  CHECK(config->at("send").at("deadline").line == 15'002);
 }

@@ -159,12 +159,13 @@ TEST_CASE("an answer is printed for people") {
                  {"effect_key", ""},
                  {"issued_at_us", 0},
                  {"committed_at_us", 1'000'000},
-                 {"result", Json::binary({0x06})},
+                 {"result", {{"thumbnail", Json::binary({0x06})}, {"sum", 6}}},
                  {"digest", Json::binary({0xab, 0x01})},
                  {"deliveries", 3}};
-  CHECK(dump(for_people(row)) ==
-        R"({"found":true,"operation_id":"a","effect_key":null,"issued_at":null,)"
-        R"("committed_at":"1970-01-01T00:00:01.000000Z","result":6,"digest":"ab01","deliveries":3})");
+  CHECK(
+      dump(for_people(row)) ==
+      R"({"found":true,"operation_id":"a","effect_key":null,"issued_at":null,)"
+      R"("committed_at":"1970-01-01T00:00:01.000000Z","result":{"thumbnail":"06","sum":6},"digest":"ab01","deliveries":3})");
 }
 
 TEST_CASE("a query needs exactly one place to ask") {

@@ -27,8 +27,8 @@ TEST_CASE("frames come out as they were put in and each put rings the gateway") 
   CHECK(outgoing.take().empty());
   SenderId sender;
   sender.bytes.fill(7);
-  CHECK(outgoing.put({{sender, "first"}, {PeerAddress{.control = true, .routing_id = "peer"}, "second"}}));
-  CHECK(outgoing.put(frames({"third"})));
+  CHECK(outgoing.put({{sender, "first"}, {PeerAddress{.control = true, .routing_id = "peer"}, "second"}}) == 0);
+  CHECK(outgoing.put(frames({"third"})) == 0);
   CHECK(rung == 2);
 
   const auto taken = outgoing.take();
@@ -43,17 +43,18 @@ TEST_CASE("frames come out as they were put in and each put rings the gateway") 
   CHECK(outgoing.take().empty());
 }
 
-TEST_CASE("what does not fit is dropped whole and rings nobody until the gateway has taken the rest") {
+TEST_CASE("of a put the frames that do not fit are dropped until the gateway has taken the rest") {
   int rung = 0;
   Outgoing outgoing([&] { ++rung; });
   const Bytes half(limits::outgoing_bytes_max / 2, 'x');
-  REQUIRE(outgoing.put(frames({half})));
-  REQUIRE(outgoing.put(frames({half})));
-  CHECK_FALSE(outgoing.put(frames({"", "y"})));
-  CHECK(outgoing.put(frames({""})));
-  CHECK(rung == 3);
-  CHECK(outgoing.take().size() == 3);
-  CHECK(outgoing.put(frames({"y"})));
+  REQUIRE(outgoing.put(frames({half})) == 0);
+  CHECK(outgoing.put(frames({half, "y", ""})) == 1);
+  CHECK(outgoing.put(frames({"y"})) == 1);
+  CHECK(rung == 2); // nothing of the last put is waiting
+  const auto full = outgoing.take();
+  REQUIRE(full.size() == 2);
+  CHECK(full[1].size() == 2);
+  CHECK(outgoing.put(frames({"y"})) == 0);
   const auto taken = outgoing.take();
   REQUIRE(taken.size() == 1);
   CHECK(taken[0].at(0).frame == "y");
