@@ -57,6 +57,7 @@ onced_layer(worker
   src/worker/intake.cpp
   src/worker/outgoing.cpp
   src/worker/query_thread.cpp
+  src/worker/reply_lab.cpp
   src/worker/routes.cpp
   src/worker/store_keeper.cpp
   src/worker/worker.cpp)

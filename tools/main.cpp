@@ -140,6 +140,11 @@ void add_serve(Commands &commands, CLI::App &root) {
       ->capture_default_str();
   app.add_flag("--accept-loss", worker.store.accept_loss,
                "Open the database although acknowledged results may be missing from it");
+  app.add_option("--drop-replies", worker.lab.drop_share, "Lab: drop this share of the frames of replies")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE");
+  add_duration(app, "--delay-replies", "Lab: hold every reply back so long (default 0ms)", worker.lab.delay);
+  app.add_option("--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies")->capture_default_str();
   add_kill_at(app, "worker.", worker.kill_switch);
   add_log_format(app, options->log_format);
   command.required = {"--data"};

@@ -79,17 +79,23 @@ Result<void> raise_descriptor_limit() {
                               "raise it to " + std::to_string(descriptors_min) + " or more (ulimit -n, LimitNOFILE=)"});
 }
 
-Json ready_line(const Worker &worker) {
-  return {{"event", "ready"},
-          {"jobs", worker.jobs_endpoint()},
-          {"replies", worker.replies_endpoint()},
-          {"boot", to_hex(worker.boot().view())},
-          {"durability", name_of(worker.durability())}};
+Json ready_line(const Worker &worker, const WorkerLab &lab) {
+  Json line{{"event", "ready"},
+            {"jobs", worker.jobs_endpoint()},
+            {"replies", worker.replies_endpoint()},
+            {"boot", to_hex(worker.boot().view())},
+            {"durability", name_of(worker.durability())}};
+  if (lab.drop_share > 0 || lab.delay.count() > 0) {
+    line["drop_replies"] = lab.drop_share;
+    line["delay_replies_ms"] = lab.delay.count();
+    line["seed"] = lab.seed;
+  }
+  return line;
 }
 
 // Says that it is ready, waits for the end, and says so.
-ExitCode attend(Worker &worker, Drain &drain, EventLog &log, Output &output) {
-  output.line(ready_line(worker));
+ExitCode attend(Worker &worker, const WorkerLab &lab, Drain &drain, EventLog &log, Output &output) {
+  output.line(ready_line(worker, lab));
   const auto told = output.flush();
   if (!told) drain.ask();
   if (const auto ended = worker.wait(); !ended) {
@@ -124,7 +130,7 @@ ExitCode run_serve(const ServeOptions &options, Output &output) {
   const auto worker = start(options.worker, drain, clock, random, log);
   if (!worker) return report(worker.error());
   drain.attach(worker->get());
-  const ExitCode code = attend(**worker, drain, log, output);
+  const ExitCode code = attend(**worker, options.worker.lab, drain, log, output);
   drain.attach(nullptr);
   return code;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,12 +16,21 @@
 
 namespace onced {
 
+// Knobs of the lab: what a bad network does to replies, done by the worker itself and repeated by a seed. Unset they
+// cost nothing.
+struct WorkerLab {
+  double drop_share = 0;              // 0 to 1: of the frames of replies, the share that is dropped
+  std::chrono::milliseconds delay{0}; // how long every frame is held back, answers to queries included
+  std::uint64_t seed = 0;
+};
+
 struct WorkerOptions {
   StoreOptions store;                                    // its kill_switch is set by the worker
   std::string jobs_endpoint = "tcp://127.0.0.1:5570";    // bound by a PULL socket
   std::string replies_endpoint = "tcp://127.0.0.1:5571"; // bound by a ROUTER socket
   unsigned threads = 2;                                  // worker threads, 1 to limits::worker_threads_max
   KillSwitch kill_switch;
+  WorkerLab lab;
 };
 
 // A running worker: it receives jobs, commits each result once, and replies. It owns its threads and sockets.

@@ -17,14 +17,14 @@ constexpr int peers_a_turn = 256;
 
 Gateway::Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover,
                  Outgoing &outgoing, QueryThread &queries, wire::Wake &wake, Counters &counters,
-                 KillSwitch &kill_switch, EventLog &log)
+                 KillSwitch &kill_switch, std::unique_ptr<ReplyLab> lab, EventLog &log)
     : sockets_(std::move(sockets)), durability_(durability), keeper_(keeper), handover_(handover), outgoing_(outgoing),
-      queries_(queries), wake_(wake), counters_(counters), kill_switch_(kill_switch), log_(log) {}
+      queries_(queries), wake_(wake), counters_(counters), kill_switch_(kill_switch), lab_(std::move(lab)), log_(log) {}
 
 void Gateway::run() {
   while (true) {
     const bool finishing = finishing_; // read before the last look at what is to be sent
-    send_outgoing();
+    send_outgoing(finishing);
     if (finishing) return;
     follow_store();
 
@@ -36,7 +36,8 @@ void Gateway::run() {
     }};
     const bool takes_jobs = reading_ && store_.available && !handover_.full();
     try {
-      zmq::poll(items.data(), takes_jobs ? items.size() : items.size() - 1, std::chrono::milliseconds{-1});
+      zmq::poll(items.data(), takes_jobs ? items.size() : items.size() - 1,
+                lab_ ? lab_->wait() : std::chrono::milliseconds{-1});
     } catch (const zmq::error_t &error) {
       if (error.num() != EINTR) throw;
       continue;
@@ -122,8 +123,10 @@ void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
   if (store_.available) send_to(control, routing_id, wire::encode_greeting(store_.boot, durability_));
 }
 
-void Gateway::send_outgoing() {
-  for (const auto &frames : outgoing_.take()) {
+void Gateway::send_outgoing(bool all) {
+  auto batches = outgoing_.take();
+  if (lab_) batches = lab_->disturb(std::move(batches), all);
+  for (const auto &frames : batches) {
     bool replies = false;
     for (const OutgoingFrame &frame : frames) {
       send(frame);

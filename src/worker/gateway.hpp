@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <string>
 
 #include <zmq.hpp>
@@ -12,6 +13,7 @@
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/query_thread.hpp"
+#include "worker/reply_lab.hpp"
 #include "worker/routes.hpp"
 #include "worker/store_keeper.hpp"
 
@@ -28,7 +30,8 @@ public:
   };
 
   Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover, Outgoing &outgoing,
-          QueryThread &queries, wire::Wake &wake, Counters &counters, KillSwitch &kill_switch, EventLog &log);
+          QueryThread &queries, wire::Wake &wake, Counters &counters, KillSwitch &kill_switch,
+          std::unique_ptr<ReplyLab> lab, EventLog &log);
 
   // Until `stop_reading` it takes jobs; until `finish` it sends what is handed out. Throws zmq::error_t on a broken
   // invariant.
@@ -44,7 +47,7 @@ private:
   void receive_jobs();
   void receive_peers(bool control);
   void hear(bool control, Bytes routing_id, BytesView frame);
-  void send_outgoing();
+  void send_outgoing(bool all);
   void send(const OutgoingFrame &frame);
   bool send_to(bool control, BytesView routing_id, BytesView frame);
 
@@ -58,6 +61,7 @@ private:
   wire::Wake &wake_;
   Counters &counters_;
   KillSwitch &kill_switch_;
+  std::unique_ptr<ReplyLab> lab_; // null: no knob is set
   EventLog &log_;
   Routes routes_;
   std::atomic<bool> reading_{true};

@@ -76,7 +76,7 @@ public:
 
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
-  Result<void> bind(const WorkerOptions &options);
+  Result<void> bind(const WorkerOptions &options, Clock &clock);
   void start_threads(unsigned batch_threads);
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
@@ -112,7 +112,7 @@ private:
 Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
   if (auto checked = check(options); !checked) return checked;
   if (auto opened = open_store(options, clock, random); !opened) return opened;
-  if (auto bound = bind(options); !bound) return bound;
+  if (auto bound = bind(options, clock); !bound) return bound;
   start_threads(options.threads);
   return {};
 }
@@ -135,7 +135,7 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
   return {};
 }
 
-Result<void> Worker::Impl::bind(const WorkerOptions &options) {
+Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   auto replies = wire::bind_replies(context_, options.replies_endpoint);
   if (!replies) return tl::unexpected(replies.error());
   auto control = wire::bind_replies(context_, control_->endpoint());
@@ -147,7 +147,8 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options) {
   queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, outgoing_);
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
-      durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_, log_);
+      durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_,
+      worker::ReplyLab::of(options.lab, clock, counters_), log_);
   return {};
 }
 
