@@ -108,9 +108,7 @@ bool measure_share(const Options &options, double share) {
   return true;
 }
 
-} // namespace
-
-int main(int argc, char **argv) {
+int run(int argc, char **argv) {
   Options options;
   CLI::App app(
       "Duplicate-heavy throughput of a worker, through real processes. A table on stderr, JSON lines on stdout.",
@@ -146,4 +144,15 @@ int main(int argc, char **argv) {
     if (!measure_share(options, share)) return 1;
   }
   return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "throughput: %s\n", error.what());
+    return 70;
+  }
 }

@@ -15,7 +15,7 @@ template <class Name, std::size_t Size> struct OpaqueId {
   static constexpr std::size_t size = Size;
   std::array<std::uint8_t, Size> bytes{};
 
-  auto operator<=>(const OpaqueId &) const = default;
+  auto operator<=>(const OpaqueId &) const = default; // NOLINT(modernize-use-nullptr): a 0 of the compiler's own
 
   [[nodiscard]] BytesView view() const { return {reinterpret_cast<const char *>(bytes.data()), Size}; }
 

@@ -198,8 +198,8 @@ rocksdb::Status CommitLane::claim_keys(bool &lost_race) {
   for (std::size_t at = 0; at < group_count_; ++at) {
     Group &group = groups_[at];
     if (!group.claimed) continue;
-    const auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(),
-                                                   slice_of(group.key->bytes), &found);
+    auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(),
+                                             slice_of(group.key->bytes), &found);
     if (status.ok() || status.IsCorruption()) {
       lost_race = true;
       take_row(group, status.ok() ? view_of(found) : BytesView{});
@@ -213,8 +213,7 @@ rocksdb::Status CommitLane::claim_keys(bool &lost_race) {
     encode_operation(committed_record(*claimant.job, group.row.digest, group.row.result, claimant.issued_at, now_,
                                       context_.options.durability),
                      record_);
-    const auto put =
-        transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
+    auto put = transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
     if (!put.ok()) return put;
   }
   return {};
@@ -237,7 +236,7 @@ rocksdb::Status CommitLane::put_letters() {
 
 rocksdb::Status CommitLane::put_letter(const DeadLetterId &id, Letter &letter) {
   rocksdb::PinnableSlice found;
-  const auto status =
+  auto status =
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), slice_of(id.view()), &found);
   if (!status.ok() && !status.IsNotFound()) return status;
   auto row = status.ok() ? decoder_.dead_letter(id, view_of(found)) : std::nullopt;
@@ -262,7 +261,7 @@ rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {
   counters.dead_letter_bytes += reserved_.bytes;
   if (counters.results == counters_.results && counters.dead_letters == counters_.dead_letters) return {};
   encode_counters(counters, record_);
-  const auto status = transaction_->PutUntracked(context_.database.meta(), counters_name_, slice_of(record_));
+  auto status = transaction_->PutUntracked(context_.database.meta(), counters_name_, slice_of(record_));
   if (!status.ok() || reserved_.bytes == 0) return status;
   encode_number(counters.dead_letter_bytes, record_);
   return transaction_->PutUntracked(context_.database.meta(), bytes_name_, slice_of(record_));

@@ -106,8 +106,8 @@ Result<void> DeadLetterChanges::purge(const DeadLetterId &id, const Operator &wh
 
 Result<DeadLetter> DeadLetterChanges::read(const DeadLetterId &id) {
   std::string value;
-  const auto status = context_.database.db()->Get(rocksdb::ReadOptions(), context_.database.dead_letters(),
-                                                  slice_of(id.view()), &value);
+  auto status = context_.database.db()->Get(rocksdb::ReadOptions(), context_.database.dead_letters(),
+                                            slice_of(id.view()), &value);
   if (status.IsNotFound()) return tl::unexpected(no_such_letter(id));
   if (status.IsCorruption()) return tl::unexpected(damaged_letter(id));
   if (!status.ok()) return tl::unexpected(unknown_error(status, context_.database.path()));
@@ -165,7 +165,7 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
   }
   KeyRow row;
   rocksdb::PinnableSlice found;
-  const auto status =
+  auto status =
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(key_.bytes), &found);
   if (status.IsNotFound()) {
     verdict_ = verdict_of_handler(job_, handlers, parser_);
@@ -186,7 +186,7 @@ DeadLetterId DeadLetterChanges::id_after_verdict(const DeadLetter &letter) {
 
 rocksdb::Status DeadLetterChanges::lock_letter(const DeadLetterId &id, Locked &locked) {
   rocksdb::PinnableSlice found;
-  const auto status =
+  auto status =
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), slice_of(id.view()), &found);
   if (status.IsNotFound()) return {};
   if (!status.ok() && !status.IsCorruption()) return status;
@@ -213,8 +213,7 @@ rocksdb::Status DeadLetterChanges::settle(const DeadLetter &letter) {
     encode_operation(
         committed_record(job_, digest_, verdict_.settlement.result, letter.issued_at, now_, Durability::fsync),
         record_);
-    const auto status =
-        transaction_->Put(context_.database.operations(), slice_of(key_.bytes), slice_of(record_), true);
+    auto status = transaction_->Put(context_.database.operations(), slice_of(key_.bytes), slice_of(record_), true);
     if (!status.ok()) return status;
     ++new_counters_.results;
   }
@@ -296,7 +295,7 @@ void DeadLetterChanges::begin() {
 
 rocksdb::Status DeadLetterChanges::commit() {
   arrive(KillPoint::worker_before_change);
-  const auto status = transaction_->Commit();
+  auto status = transaction_->Commit();
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
   context_.letter_room.release(

@@ -67,7 +67,7 @@ Bytes QueryThread::answer(const Query &query) {
 
 Bytes QueryThread::change(Store &store, BytesView request) {
   std::optional<Error> failure;
-  const Bytes answer = wire::answer_change(store, handlers_, request, failure);
+  Bytes answer = wire::answer_change(store, handlers_, request, failure);
   if (failure) keeper_.report(*failure);
   return answer;
 }

@@ -42,10 +42,8 @@ TEST_CASE("ids that differ in Unicode form or case or hold separators are differ
   RawPeer peer(worker);
   peer.greet();
   const std::vector<std::string> ids{
-      "\xC3\x9C"
-      "bertrag", // precomposed
-      "U\xCC\x88"
-      "bertrag", // with a combining mark
+      std::string("\xC3\x9C") + "bertrag",  // precomposed
+      std::string("U\xCC\x88") + "bertrag", // with a combining mark
       "ubertrag",
       "Ubertrag",
       "UBERTRAG",

@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  static std::size_t index(int exponent) { return static_cast<std::size_t>(exponent + 1200); }
+  static std::size_t index(int exponent) { return static_cast<std::size_t>(std::ptrdiff_t{exponent} + 1200); }
   std::array<std::int64_t, 2400> counters_{};
 };
 
