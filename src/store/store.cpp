@@ -81,6 +81,7 @@ private:
   Result<std::optional<std::uint64_t>> read_number(std::string_view name) const;
   Result<void> check_format() const;
   Result<void> check_writable();
+  void give_up(const Error &error);
   Result<void> read_counters();
   template <class Visit> Result<void> for_each_lane(std::string_view prefix, Visit &&visit);
   Result<store::ChangeCounters> read_change_counters();
@@ -95,6 +96,8 @@ private:
   std::unique_ptr<Database> database_;
   BootId boot_;
   std::atomic<bool> given_up_{false};
+  std::mutex failure_mutex_;     // guards the next
+  std::optional<Error> failure_; // why it was given up: the first error, which names the cause
   store::LetterRoom letter_room_;
 
   std::mutex changes_mutex_; // guards the next
@@ -295,19 +298,23 @@ void Store::Impl::give_back(std::unique_ptr<CommitLane> lane) {
 
 Result<void> Store::Impl::check_writable() {
   if (options_.read_only) return tl::unexpected(read_only_error(*database_));
-  if (auto health = database_->health(); !health) given_up_ = true;
+  if (const auto health = database_->health(); !health) give_up(health.error());
   if (!given_up_) return {};
-  return tl::unexpected(Error{.code = ErrorCode::store_unavailable,
-                              .concerns = database_->path(),
-                              .cause = "an earlier write failed",
-                              .remedy = "close the store and open it again"});
+  const std::scoped_lock lock(failure_mutex_);
+  return tl::unexpected(*failure_);
+}
+
+void Store::Impl::give_up(const Error &error) {
+  const std::scoped_lock lock(failure_mutex_);
+  if (!failure_) failure_ = error;
+  given_up_ = true;
 }
 
 Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   if (auto checked = check_writable(); !checked) return tl::unexpected(checked.error());
   auto lane = take_lane();
   auto settled = lane->commit(batch, handlers);
-  if (!settled) given_up_ = true;
+  if (!settled) give_up(settled.error());
   give_back(std::move(lane));
   return settled;
 }
@@ -385,7 +392,7 @@ Result<Redriven> Store::Impl::redrive(const DeadLetterId &id, const Handlers &ha
   const std::scoped_lock lock(changes_mutex_);
   if (auto checked = check_writable(); !checked) return tl::unexpected(checked.error());
   auto redriven = changes_->redrive(id, handlers, who);
-  if (!redriven && redriven.error().code == ErrorCode::store_unavailable) given_up_ = true;
+  if (!redriven && redriven.error().code == ErrorCode::store_unavailable) give_up(redriven.error());
   return redriven;
 }
 
@@ -393,7 +400,7 @@ Result<void> Store::Impl::purge(const DeadLetterId &id, const Operator &who) {
   const std::scoped_lock lock(changes_mutex_);
   if (auto checked = check_writable(); !checked) return checked;
   auto purged = changes_->purge(id, who);
-  if (!purged && purged.error().code == ErrorCode::store_unavailable) given_up_ = true;
+  if (!purged && purged.error().code == ErrorCode::store_unavailable) give_up(purged.error());
   return purged;
 }
 

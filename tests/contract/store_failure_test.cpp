@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <optional>
 
 #include <sys/mount.h>
 #include <unistd.h>
@@ -45,12 +46,16 @@ Line stats_of(const WorkerProcess &worker) {
   return run_command({"stats", "--replies", worker.replies()}).line();
 }
 
-// Sends jobs that fill what the log has set aside, while the disk is full. Returns once the worker says that it cannot.
-void send_until_unavailable(const WorkerProcess &worker) {
-  REQUIRE(eventually([&] { return stats_of(worker)["store_available"] == "false"; }));
-  const Line stats = stats_of(worker);
-  CHECK(stats["unavailable_cause"].find("No space left on device") != std::string::npos);
-  CHECK(stats["unavailable_at"].starts_with("20")); // a date
+// Waits, while jobs fill what the log has set aside, until the worker says that it cannot go on, and checks what it
+// says. By the next question the store may be open again: closing it frees some space.
+void wait_until_unavailable(const WorkerProcess &worker) {
+  std::optional<Line> stats;
+  REQUIRE(eventually([&] {
+    stats.emplace(stats_of(worker));
+    return (*stats)["store_available"] == "false";
+  }));
+  CHECK((*stats)["unavailable_cause"].find("No space left on device") != std::string::npos);
+  CHECK((*stats)["unavailable_at"].starts_with("20")); // a date
 }
 
 } // namespace
@@ -66,7 +71,7 @@ TEST_CASE("a full disk stops the acknowledgements and the worker goes on by itse
   worker.start();
   disk.fill();
   Process sender({.arguments = worker.send(), .input = jobs_as_json("job", jobs)});
-  send_until_unavailable(worker);
+  wait_until_unavailable(worker);
   const Finished count = run_command({"count", "--replies", worker.replies(), "--deadline", "1s"});
   CHECK((count.exit == 74 || count.exit == 0)); // the store may just be tried again
 
@@ -90,7 +95,7 @@ TEST_CASE("a second worker is refused while the first opens its store again") {
   worker.start();
   disk.fill();
   Process sender({.arguments = worker.send(), .input = jobs_as_json("job", 150'000)});
-  send_until_unavailable(worker);
+  wait_until_unavailable(worker);
   WorkerProcess second(disk.path() / "data");
   const Finished refused = run_command(second.serve());
   CHECK(refused.exit == 73);

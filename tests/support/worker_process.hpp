@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,6 +10,21 @@
 #include "support/temp_directory.hpp"
 
 namespace onced::testing {
+
+// A port of 127.0.0.1 that is free, and that no other test takes as long as this object lives.
+class OwnPort {
+public:
+  OwnPort();
+  ~OwnPort();
+  OwnPort(const OwnPort &) = delete;
+  OwnPort &operator=(const OwnPort &) = delete;
+
+  [[nodiscard]] std::string endpoint() const { return "tcp://127.0.0.1:" + std::to_string(number_); }
+
+private:
+  int claim_ = -1;
+  std::uint16_t number_ = 0;
+};
 
 // `onced serve` on a directory and ports of its own, which stay the same when it is started again.
 class WorkerProcess {
@@ -39,8 +55,10 @@ public:
 private:
   TempDirectory directory_;
   std::filesystem::path data_;
-  std::string jobs_;
-  std::string replies_;
+  OwnPort jobs_port_;
+  OwnPort replies_port_;
+  std::string jobs_ = jobs_port_.endpoint();
+  std::string replies_ = replies_port_.endpoint();
   std::unique_ptr<Process> process_;
   std::unique_ptr<Line> ready_;
 };
