@@ -98,7 +98,12 @@ TEST_CASE("a thousand senders that come and go leave the worker with the descrip
   for (std::int64_t number = warm_up; number < warm_up + visits; ++number)
     CHECK(send_one(worker, number) == Outcome::stored);
   CHECK(eventually([&] { return open_files(process) <= files; }));
+#ifdef ONCED_SANITIZED
+  MESSAGE("skipped: the sanitizer keeps freed memory for a while, so what is resident says nothing; it was "
+          << resident);
+#else
   CHECK(resident_kib(process) <= resident + 16 * 1024);
+#endif
   CHECK(worker.stop() == 0);
   CHECK(worker.rows() == Rows{warm_up + visits, 0});
 }

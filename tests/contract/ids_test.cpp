@@ -65,10 +65,8 @@ TEST_CASE("ids that differ in Unicode form or case or hold separators are differ
       "sum",
       "sum/a",
       "\x7F",
-      "\xEF\xBB\xBF"
-      "a",
-      "\xE2\x80\x8B"
-      "a",
+      std::string("\xEF\xBB\xBF") + "a",
+      std::string("\xE2\x80\x8B") + "a",
   };
   std::vector<Bytes> jobs;
   for (std::size_t at = 0; at < ids.size(); ++at)
