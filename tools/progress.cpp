@@ -19,26 +19,28 @@ Progress::~Progress() {
   if (shown_) fmt::print(stderr, "\r\033[K");
 }
 
-void Progress::show(std::uint64_t settled, std::uint64_t submitted) {
-  if (!terminal_) return;
+// The seconds since the start, when a line is due; it counts as shown then.
+std::optional<double> Progress::seconds_if_due() {
+  if (!terminal_) return std::nullopt;
   const MonotonicTime now = clock_.monotonic();
-  if (now < next_) return;
+  if (now < next_) return std::nullopt;
   next_ = now + interval;
   shown_ = true;
-  const double seconds = std::chrono::duration<double>(now - started_).count();
-  const double rate = static_cast<double>(settled) / seconds;
+  return std::chrono::duration<double>(now - started_).count();
+}
+
+void Progress::show(std::uint64_t settled, std::uint64_t submitted) {
+  const auto seconds = seconds_if_due();
+  if (!seconds) return;
+  const double rate = static_cast<double>(settled) / *seconds;
   fmt::print(stderr, "\r\033[K{} of {} settled, {:.0f}/s, {} unsettled", settled, submitted, rate, submitted - settled);
   std::fflush(stderr);
 }
 
 void Progress::show_count(std::uint64_t count, std::string_view what) {
-  if (!terminal_) return;
-  const MonotonicTime now = clock_.monotonic();
-  if (now < next_) return;
-  next_ = now + interval;
-  shown_ = true;
-  const double seconds = std::chrono::duration<double>(now - started_).count();
-  fmt::print(stderr, "\r\033[K{} {}, {:.0f}/s", count, what, static_cast<double>(count) / seconds);
+  const auto seconds = seconds_if_due();
+  if (!seconds) return;
+  fmt::print(stderr, "\r\033[K{} {}, {:.0f}/s", count, what, static_cast<double>(count) / *seconds);
   std::fflush(stderr);
 }
 

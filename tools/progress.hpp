@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "onced/clock.hpp"
@@ -23,6 +24,8 @@ public:
   void show_count(std::uint64_t count, std::string_view what);
 
 private:
+  std::optional<double> seconds_if_due();
+
   Clock &clock_;
   bool terminal_;
   bool shown_ = false;
