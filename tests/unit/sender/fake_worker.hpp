@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -48,6 +49,15 @@ public:
       throw std::runtime_error("the sender said something that is no greeting");
     }
     return message.sender;
+  }
+
+  // The first greeting on a connection that was not heard before. A sender greets more than once, so what its forerunner
+  // said last may still lie in the socket, and an answer to that would reach nobody.
+  SenderId hear_new_sender() {
+    while (true) {
+      const SenderId sender = hear_hello();
+      if (heard_.insert(routing_id_).second) return sender;
+    }
   }
 
   // Whether a greeting has arrived that was not heard.
@@ -147,6 +157,7 @@ private:
   std::string jobs_endpoint_;
   std::string replies_endpoint_;
   Bytes routing_id_;
+  std::set<Bytes> heard_; // routing ids of `hear_new_sender`
   wire::BatchDecoder decoder_;
 };
 

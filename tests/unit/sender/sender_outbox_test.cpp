@@ -55,7 +55,7 @@ struct Scene {
   }
   void start_and_greet() {
     start();
-    worker.hear_hello();
+    worker.hear_new_sender();
     worker.greet(boot_number(1));
   }
   std::vector<Sequence> submit(std::vector<Bytes> jobs) {
@@ -235,7 +235,7 @@ TEST_CASE("the lab's shuffle keeps every job and repeats with its seed") {
     scene.options.lab = {.shuffle = true, .loss_share = 0, .seed = seed};
     scene.start();
     scene.submit(std::vector<Bytes>(100, "same job"));
-    scene.worker.hear_hello();
+    scene.worker.hear_new_sender();
     scene.worker.greet(boot_number(1));
     orders.emplace_back();
     for (const auto &job : scene.worker.take(100))

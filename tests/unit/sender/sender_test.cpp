@@ -59,7 +59,7 @@ struct Scenery {
   }
   void start_and_greet() {
     start();
-    worker.hear_hello();
+    worker.hear_new_sender();
     worker.greet(boot_number(1));
   }
   Sequence submit(Bytes job) {
