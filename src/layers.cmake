@@ -33,11 +33,14 @@ onced_layer(store
   src/store/descriptor.cpp
   src/store/directory_lock.cpp
   src/store/durable_mark.cpp
+  src/store/measured_commit.cpp
   src/store/names.cpp
   src/store/records.cpp
+  src/store/recount.cpp
   src/store/store.cpp
   src/store/tuning.cpp
-  src/store/verdict.cpp)
+  src/store/verdict.cpp
+  src/store/verifier.cpp)
 onced_layer(wire
   src/wire/messages.cpp
   src/wire/query.cpp
@@ -55,6 +58,7 @@ onced_layer(worker
   src/worker/gateway.cpp
   src/worker/handover.cpp
   src/worker/intake.cpp
+  src/worker/memory_plan.cpp
   src/worker/outgoing.cpp
   src/worker/query_thread.cpp
   src/worker/reply_lab.cpp

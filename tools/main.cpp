@@ -26,6 +26,7 @@
 #include "send.hpp"
 #include "serve.hpp"
 #include "stats.hpp"
+#include "verify.hpp"
 #include "version.hpp"
 
 namespace onced::tools {
@@ -125,6 +126,12 @@ void add_serve(Commands &commands, CLI::App &root) {
       ->capture_default_str()
       ->type_name("ENDPOINT");
   app.add_option("--workers", worker.threads, "Worker threads")->capture_default_str();
+  app.add_option("--memory", worker.memory_bytes,
+                 "Stay below this with so many --senders at their worst (default 512MiB)")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE");
+  app.add_option("--senders", worker.senders, "Connections of senders that --memory is planned for")
+      ->capture_default_str();
   add_parsed(
       app, "--durability", "fsync|page-cache",
       "What an acknowledgement promises; page-cache: a power cut may lose results (default fsync)",
@@ -297,6 +304,20 @@ void add_audit(Commands &commands, CLI::App &root) {
   command.run = [options](Output &output) { return run_audit(*options, output); };
 }
 
+void add_verify(Commands &commands, CLI::App &root) {
+  auto &command =
+      add_command(commands, root, "verify",
+                  "Read a store with all its checksums and hold every row and counter against what it must be.",
+                  "  onced verify --data demo.data\n");
+  auto options = std::make_shared<VerifyOptions>();
+  CLI::App &app = *command.app;
+  app.add_option("--data", options->data, "Data directory, whether a worker runs on it or not (required)")
+      ->type_name("DIR");
+  add_duration(app, "--deadline", "Wait so long for a worker's answer (default 1h)", options->deadline);
+  command.required = {"--data"};
+  command.run = [options](Output &output) { return run_verify(*options, output); };
+}
+
 void add_stats(Commands &commands, CLI::App &root) {
   auto &command = add_command(commands, root, "stats", "Print what a running worker has counted since it started.",
                               "  onced stats --data demo.data\n"
@@ -418,6 +439,7 @@ ExitCode run(int argc, char **argv) {
   add_dead_letters(commands, root);
   add_audit(commands, root);
   add_stats(commands, root);
+  add_verify(commands, root);
   const ConfigSchema schema = schema_of(commands);
   Output output(STDOUT_FILENO);
   try {

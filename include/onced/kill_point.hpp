@@ -20,18 +20,21 @@ enum class KillPoint : std::uint8_t {
   worker_after_reply,    // the replies of a batch were handed to the socket
   worker_before_change,  // the transaction of a redrive or purge is complete; its commit has not begun
   worker_after_change,   // that commit is on stable storage; nobody was told
+  worker_before_reopen,  // a store that failed is closed, and is about to be opened again
+  worker_after_reopen,   // it is open, as a new boot; no sender was told
   sender_before_outbox,  // a job is about to be written to the outbox
   sender_after_outbox,   // a job is on stable storage in the outbox
   sender_after_send,     // a message of jobs was handed to the socket
   sender_after_reply,    // a message of replies was applied
   sender_before_removal, // a job whose outcome was handed out is about to leave the outbox
+  sender_after_removal,  // it has left; on stable storage only with the next sync
 };
 
-inline constexpr std::array<std::string_view, 13> kill_point_names{
-    "worker.received",       "worker.parsed",       "worker.looked-up",     "worker.before-commit",
-    "worker.after-commit",   "worker.after-reply",  "worker.before-change", "worker.after-change",
-    "sender.before-outbox",  "sender.after-outbox", "sender.after-send",    "sender.after-reply",
-    "sender.before-removal",
+inline constexpr std::array<std::string_view, 16> kill_point_names{
+    "worker.received",      "worker.parsed",       "worker.looked-up",      "worker.before-commit",
+    "worker.after-commit",  "worker.after-reply",  "worker.before-change",  "worker.after-change",
+    "worker.before-reopen", "worker.after-reopen", "sender.before-outbox",  "sender.after-outbox",
+    "sender.after-send",    "sender.after-reply",  "sender.before-removal", "sender.after-removal",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(KillPoint point) {

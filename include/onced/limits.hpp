@@ -39,9 +39,12 @@ inline constexpr std::size_t job_bytes_max = message_bytes_max - envelope_bytes_
 inline constexpr std::size_t query_bytes_max = 4096;
 // Rows of one answer to `dead-letters list`; the asker pages on.
 inline constexpr std::size_t rows_per_answer_max = 100;
-// Messages waiting in one peer's pipe, each way. With message_bytes_max it bounds the memory of a peer.
-inline constexpr int receive_high_water_messages = 16;
+// Messages waiting in one peer's pipe, each way. With the size of a message it bounds the memory of a peer. A worker
+// lets fewer messages of jobs wait where its memory is short (WorkerOptions::memory_bytes).
+inline constexpr int receive_high_water_messages_max = 16;
 inline constexpr int send_high_water_messages = 16;
+// One frame of replies: small, as many may wait for a sender that does not read them; and it holds any one reply.
+inline constexpr std::size_t reply_frame_bytes_max = 68 * 1024;
 // Senders whose way back the worker remembers; the one silent for longest is forgotten first and greets again.
 inline constexpr std::size_t known_senders_max = 4096;
 // One frame of an answer: a dead letter with its bytes, or a page of rows.
@@ -57,7 +60,13 @@ inline constexpr std::size_t handover_bytes_max = 16 * 1024 * 1024;
 inline constexpr std::size_t batch_deliveries_target = 4096;
 inline constexpr std::size_t batch_bytes_target = 4 * 1024 * 1024;
 // Encoded replies that wait for the gateway. Beyond it replies are dropped, which the next delivery heals.
-inline constexpr std::size_t outgoing_bytes_max = 64 * 1024 * 1024;
+inline constexpr std::size_t outgoing_bytes_max = 16 * 1024 * 1024;
+// Memory that a worker plans with: the program with its libraries, buffers and the allocator's slack; and for each
+// worker thread a batch, what parsing makes of it, and its transaction. Measured (docs/operations.md).
+inline constexpr std::size_t process_bytes = 48 * 1024 * 1024;
+inline constexpr std::size_t worker_thread_bytes = 24 * 1024 * 1024;
+// RocksDB's cache, memtables included: below this it writes tables too small to be worth it.
+inline constexpr std::size_t block_cache_bytes_min = 32 * 1024 * 1024;
 // Queries that wait for their thread; beyond it a query is answered with an error at once.
 inline constexpr std::size_t queries_waiting_max = 64;
 // Of those, queries from the network; the rest of the places is for the operator, who asks through control.sock.
@@ -76,6 +85,8 @@ inline constexpr std::uint64_t audit_rows_max = 100'000;
 // Who made a change, and why: a name, and an incident's reference or a sentence. Bytes.
 inline constexpr std::size_t audit_by_bytes_max = 255;
 inline constexpr std::size_t audit_why_bytes_max = 1024;
+// Problems that a verification tells one by one; the rest is counted.
+inline constexpr std::size_t problems_told_max = 100;
 // Times a transaction that lost a race for locks is tried again before its deliveries are answered `busy`.
 inline constexpr unsigned commit_retries_max = 16;
 
@@ -110,8 +121,10 @@ inline constexpr std::chrono::seconds accepted_ask_again{30};
 static_assert(operation_id_bytes_max <= 255 && effect_key_bytes_max <= 255 && type_bytes_max <= 255,
               "the key prefixes each of them with one byte of length");
 static_assert(envelope_bytes_max < message_bytes_max, "a message holds at least one job");
-static_assert(result_bytes_max + detail_bytes_max + envelope_bytes_max <= message_bytes_max,
-              "any one reply fits a message");
+static_assert(result_bytes_max + detail_bytes_max + 2 * envelope_bytes_max <= reply_frame_bytes_max,
+              "any one reply fits a frame");
+static_assert(reply_frame_bytes_max <= message_bytes_max, "a sender receives any frame of replies");
+static_assert(outgoing_bytes_max >= 2 * answer_bytes_max, "any one answer fits beside another");
 static_assert(answer_bytes_max >= 2 * message_bytes_max &&
                   answer_bytes_max >= rows_per_answer_max * 8 * detail_bytes_max,
               "any one dead letter, and any page of rows, fits an answer");

@@ -19,6 +19,8 @@
 #include "onced/limits.hpp"
 #include "onced/outcome.hpp"
 #include "onced/random.hpp"
+#include "onced/store_counters.hpp"
+#include "onced/verification.hpp"
 
 namespace onced {
 
@@ -70,6 +72,7 @@ struct StoreOptions {
   std::uint64_t audit_rows_max = limits::audit_rows_max;
   std::shared_ptr<StorageEnvironment> environment; // null: the operating system's
   KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
+  StoreCounters *counters = nullptr;               // likewise
 };
 
 // One arrival of a job, ready to be committed. Everything borrowed stays valid during the call.
@@ -223,6 +226,10 @@ public:
 
   // Up to `rows` changes in their order, from the one after number `after`. Errors: as `count`.
   [[nodiscard]] Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
+
+  // Reads everything, with its checksums, and holds it against what it must be; takes time in proportion. Damage is
+  // told in what it returns. Errors: `store_unavailable`.
+  [[nodiscard]] Result<Verification> verify() const;
 
   // The id of this opening. Zero when read-only.
   [[nodiscard]] BootId boot() const;

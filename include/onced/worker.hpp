@@ -25,10 +25,14 @@ struct WorkerLab {
 };
 
 struct WorkerOptions {
-  StoreOptions store;                                    // its kill_switch is set by the worker
+  StoreOptions store;                                    // its kill_switch, counters and cache are set by the worker
   std::string jobs_endpoint = "tcp://127.0.0.1:5570";    // bound by a PULL socket
   std::string replies_endpoint = "tcp://127.0.0.1:5571"; // bound by a ROUTER socket
   unsigned threads = 2;                                  // worker threads, 1 to limits::worker_threads_max
+  // What the process may take with so many senders at their worst, the store's cache included (docs/operations.md, with
+  // what is outside of it): an eighth is the cache, and the rest bounds the messages that wait for each sender.
+  std::size_t memory_bytes = std::size_t{512} * 1024 * 1024;
+  unsigned senders = 64;
   KillSwitch kill_switch;
   WorkerLab lab;
 };

@@ -156,6 +156,7 @@ public:
   [[nodiscard]] const SenderId &id() const { return id_; }
 
 private:
+  bool remove(const std::vector<Sequence> &sequences, std::size_t bytes);
   Result<std::vector<Sequence>> hold(std::vector<Bytes> jobs);
   Result<std::vector<Sequence>> hold_durably(std::vector<Bytes> jobs, const Need &need,
                                              std::unique_lock<std::mutex> &lock);
@@ -366,9 +367,18 @@ void Sender::Impl::remove_handed_out() {
   if (sequences.empty()) return;
   for (std::size_t job = 0; job < sequences.size(); ++job)
     kill_switch_.arrive(KillPoint::sender_before_removal);
-  if (!outbox_) return;
+  if (outbox_ && !remove(sequences, bytes)) return;
+  for (std::size_t job = 0; job < sequences.size(); ++job)
+    kill_switch_.arrive(KillPoint::sender_after_removal);
+}
+
+// False: the outbox has failed.
+bool Sender::Impl::remove(const std::vector<Sequence> &sequences, std::size_t bytes) {
   const auto removed = outbox_->remove(sequences);
-  if (!removed) return give_up(removed.error());
+  if (!removed) {
+    give_up(removed.error());
+    return false;
+  }
   {
     const std::scoped_lock lock(mutex_);
     kept_jobs_ -= sequences.size();
@@ -376,6 +386,7 @@ void Sender::Impl::remove_handed_out() {
     settled_kept_ -= sequences.size();
   }
   changed_.notify_all();
+  return true;
 }
 
 std::size_t Sender::Impl::unsettled() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "store/measured_commit.hpp"
 #include "store/slices.hpp"
 
 namespace onced::store {
@@ -22,8 +23,8 @@ rocksdb::WriteOptions write_options(Durability durability) {
 } // namespace
 
 CommitLane::CommitLane(CommitContext context, unsigned number, LaneCounters counters)
-    : context_(context), counters_(counters), counters_name_("counters/" + std::to_string(number)),
-      bytes_name_("letter-bytes/" + std::to_string(number)) {}
+    : context_(context), counters_(counters), counters_name_(lane_counters_name(number)),
+      bytes_name_(lane_bytes_name(number)) {}
 
 Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   batch_ = batch;
@@ -177,7 +178,7 @@ Result<CommitLane::Step> CommitLane::try_write() {
   if (status.ok() && !lost_race) status = put_counters(counters);
   if (status.ok() && !lost_race) {
     arrive(KillPoint::worker_before_commit);
-    status = transaction_->Commit();
+    status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   }
   if (status.ok() && !lost_race) {
     if (context_.options.durability == Durability::fsync) context_.database.mark_durable();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "job/utf8.hpp"
+#include "store/measured_commit.hpp"
 #include "store/slices.hpp"
 
 namespace onced::store {
@@ -295,7 +296,7 @@ void DeadLetterChanges::begin() {
 
 rocksdb::Status DeadLetterChanges::commit() {
   arrive(KillPoint::worker_before_change);
-  auto status = transaction_->Commit();
+  auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
   context_.letter_room.release(

@@ -209,6 +209,14 @@ void encode_audit(const AuditRow &row, Bytes &out) {
   writer.string(row.by).string(row.why);
 }
 
+Bytes lane_counters_name(unsigned lane) {
+  return Bytes(lane_counters_prefix) + std::to_string(lane);
+}
+
+Bytes lane_bytes_name(unsigned lane) {
+  return Bytes(lane_bytes_prefix) + std::to_string(lane);
+}
+
 Bytes audit_name(std::uint64_t number) {
   Bytes name(audit_prefix);
   for (int shift = 56; shift >= 0; shift -= 8)

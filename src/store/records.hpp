@@ -70,6 +70,13 @@ void encode_number(std::uint64_t number, Bytes &out);
 [[nodiscard]] DeadLetterId dead_letter_id(const Key &key, const Digest &digest, Outcome reason, Digester &digester);
 [[nodiscard]] DeadLetterId dead_letter_id(BytesView bytes, Digester &digester);
 
+// Names in `meta`. A lane's end with its number: those of its rows, and of the bytes in its dead letters.
+inline constexpr std::string_view format_name = "format";
+inline constexpr std::string_view boots_name = "boots";
+inline constexpr std::string_view lane_counters_prefix = "counters/";
+inline constexpr std::string_view lane_bytes_prefix = "letter-bytes/";
+[[nodiscard]] Bytes lane_counters_name(unsigned lane);
+[[nodiscard]] Bytes lane_bytes_name(unsigned lane);
 // The name in `meta` of the counters of changes. It lies beside the prefix of the lanes' counters, not below it.
 inline constexpr std::string_view change_counters_name = "changes";
 // "audit/" and the number, 8 bytes big-endian: the names of the audit's rows in `meta`, in order.

@@ -9,7 +9,9 @@
 #include "store/dead_letter_changes.hpp"
 #include "store/letter_room.hpp"
 #include "store/records.hpp"
+#include "store/recount.hpp"
 #include "store/slices.hpp"
+#include "store/verifier.hpp"
 
 namespace onced {
 
@@ -22,9 +24,6 @@ using store::slice_of;
 using store::status_error;
 
 namespace {
-
-constexpr std::string_view counters_prefix = "counters/";
-constexpr std::string_view bytes_prefix = "letter-bytes/";
 
 Error damaged_row(const Database &database, std::string_view family, BytesView key) {
   return {.code = ErrorCode::corrupt,
@@ -73,6 +72,7 @@ public:
   Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
   Result<void> purge(const DeadLetterId &id, const Operator &who);
   Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
+  Result<Verification> verify() const { return store::Verifier(*database_).verify(); }
 
   [[nodiscard]] BootId boot() const { return boot_; }
   [[nodiscard]] Durability durability() const { return options_.durability; }
@@ -85,6 +85,8 @@ private:
   Result<void> read_counters();
   template <class Visit> Result<void> for_each_lane(std::string_view prefix, Visit &&visit);
   Result<store::ChangeCounters> read_change_counters();
+  Result<void> count_anew(rocksdb::WriteBatch &batch);
+  Result<store::ChangeCounters> begin_counters(rocksdb::WriteBatch &batch);
   Result<std::uint64_t> uncounted_letter_bytes() const;
   Result<store::AuditRange> read_audit_range() const;
   store::CommitContext context();
@@ -128,7 +130,7 @@ Result<std::optional<std::uint64_t>> Store::Impl::read_number(std::string_view n
 }
 
 Result<void> Store::Impl::check_format() const {
-  const auto format = read_number("format");
+  const auto format = read_number(store::format_name);
   if (!format) return tl::unexpected(format.error());
   const bool is_new = !format->has_value() && database_->db()->GetLatestSequenceNumber() == 0;
   if (is_new && (options_.read_only || !options_.create)) {
@@ -140,7 +142,7 @@ Result<void> Store::Impl::check_format() const {
   if (is_new) return {};
   // The row may be among what was lost; records carry the format too.
   if (!format->has_value() && options_.accept_loss) return {};
-  if (!format->has_value()) return tl::unexpected(damaged_row(*database_, "meta", "format"));
+  if (!format->has_value()) return tl::unexpected(damaged_row(*database_, "meta", store::format_name));
   if (**format > disk_format) {
     return tl::unexpected(Error{.code = ErrorCode::newer_format,
                                 .concerns = database_->path(),
@@ -173,13 +175,13 @@ template <class Visit> Result<void> Store::Impl::for_each_lane(std::string_view 
 
 Result<void> Store::Impl::read_counters() {
   RecordDecoder decoder;
-  auto read = for_each_lane(counters_prefix, [&](LaneCounters &lane, BytesView value) {
+  auto read = for_each_lane(store::lane_counters_prefix, [&](LaneCounters &lane, BytesView value) {
     const auto counters = decoder.counters(value);
     if (counters) lane = *counters;
     return counters.has_value();
   });
   if (!read) return read;
-  read = for_each_lane(bytes_prefix, [&](LaneCounters &lane, BytesView value) {
+  read = for_each_lane(store::lane_bytes_prefix, [&](LaneCounters &lane, BytesView value) {
     const auto bytes = decoder.number(value);
     if (bytes) lane.dead_letter_bytes = *bytes;
     return bytes.has_value();
@@ -213,19 +215,12 @@ Result<store::ChangeCounters> Store::Impl::read_change_counters() {
 // A database with dead letters of which no lane has counted a byte was last written before bytes were counted: they are
 // counted once, by scanning, and from here on as they change.
 Result<std::uint64_t> Store::Impl::uncounted_letter_bytes() const {
-  std::uint64_t bytes = 0;
   for (const LaneCounters &lane : counters_) {
-    if (lane.dead_letter_bytes != 0) return bytes;
+    if (lane.dead_letter_bytes != 0) return 0;
   }
-  RecordDecoder decoder;
-  const std::unique_ptr<rocksdb::Iterator> rows(
-      database_->db()->NewIterator(scan_options(), database_->dead_letters()));
-  for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
-    // A damaged one is reported when it is read; it must not keep the store from opening.
-    if (const auto letter = decoder.dead_letter({}, rows->value().ToStringView())) bytes += letter->bytes.size();
-  }
-  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
-  return bytes;
+  const auto letters = store::count_letters_by_scan(*database_);
+  if (!letters) return tl::unexpected(letters.error());
+  return letters->bytes;
 }
 
 Result<store::AuditRange> Store::Impl::read_audit_range() const {
@@ -240,15 +235,55 @@ Result<store::AuditRange> Store::Impl::read_audit_range() const {
   return range;
 }
 
+// Where rows were lost, so were counters, and not by as much: they are made anew from the rows there are.
+Result<void> Store::Impl::count_anew(rocksdb::WriteBatch &batch) {
+  const auto counted = store::count_by_scan(*database_);
+  if (!counted) return tl::unexpected(counted.error());
+  counters_ = {*counted};
+  letter_room_.add({.rows = counted->dead_letters, .bytes = counted->dead_letter_bytes});
+  rocksdb::Status status;
+  const std::unique_ptr<rocksdb::Iterator> rows(database_->db()->NewIterator(scan_options(), database_->meta()));
+  for (rows->SeekToFirst(); status.ok() && rows->Valid(); rows->Next()) {
+    const BytesView name = rows->key().ToStringView();
+    const bool counts = name.starts_with(store::lane_counters_prefix) || name.starts_with(store::lane_bytes_prefix) ||
+                        name == store::change_counters_name;
+    if (counts) status = batch.Delete(database_->meta(), rows->key());
+  }
+  if (status.ok()) status = rows->status();
+  Bytes value;
+  store::encode_counters(*counted, value);
+  if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::lane_counters_name(0)), value);
+  store::encode_number(counted->dead_letter_bytes, value);
+  if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::lane_bytes_name(0)), value);
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  return {};
+}
+
+// The counters as they are, or made anew; what is to be written of them goes into the batch.
+Result<store::ChangeCounters> Store::Impl::begin_counters(rocksdb::WriteBatch &batch) {
+  if (options_.accept_loss) {
+    if (auto counted = count_anew(batch); !counted) return tl::unexpected(counted.error());
+    return store::ChangeCounters{};
+  }
+  if (auto read = read_counters(); !read) return tl::unexpected(read.error());
+  auto changes = read_change_counters();
+  if (!changes || changes->dead_letter_bytes_found == 0) return changes;
+  Bytes value;
+  store::encode_change_counters(*changes, value);
+  const auto status = batch.Put(database_->meta(), slice_of(store::change_counters_name), value);
+  if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
+  return changes;
+}
+
 Result<void> Store::Impl::begin_boot(Random &random) {
   if (auto checked = check_format(); !checked) return checked;
   if (options_.read_only) return {};
-  if (auto read = read_counters(); !read) return read;
-  const auto changes = read_change_counters();
+  rocksdb::WriteBatch batch;
+  const auto changes = begin_counters(batch);
   if (!changes) return tl::unexpected(changes.error());
   const auto audit = read_audit_range();
   if (!audit) return tl::unexpected(audit.error());
-  const auto boots = read_number("boots");
+  const auto boots = read_number(store::boots_name);
   if (!boots) return tl::unexpected(boots.error());
   const std::uint64_t count = boots->value_or(0) + 1;
   const std::uint64_t chance = random.next();
@@ -258,16 +293,10 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   }
   Bytes format;
   Bytes number;
-  Bytes counters;
   store::encode_number(disk_format, format);
   store::encode_number(count, number);
-  rocksdb::WriteBatch batch;
-  auto status = batch.Put(database_->meta(), "format", format);
-  if (status.ok()) status = batch.Put(database_->meta(), "boots", number);
-  if (status.ok() && changes->dead_letter_bytes_found != 0) {
-    store::encode_change_counters(*changes, counters);
-    status = batch.Put(database_->meta(), slice_of(store::change_counters_name), counters);
-  }
+  auto status = batch.Put(database_->meta(), slice_of(store::format_name), format);
+  if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::boots_name), number);
   if (status.ok()) status = database_->transactions()->Write(synced(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   database_->mark_durable();
@@ -461,6 +490,9 @@ Result<void> Store::purge(const DeadLetterId &id, const Operator &who) {
 }
 Result<std::vector<AuditRow>> Store::audit(std::size_t rows, std::uint64_t after) const {
   return impl_->audit(rows, after);
+}
+Result<Verification> Store::verify() const {
+  return impl_->verify();
 }
 BootId Store::boot() const {
   return impl_->boot();

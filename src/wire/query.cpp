@@ -20,6 +20,7 @@ constexpr std::size_t request_tokens_max = 16;
 constexpr std::string_view query_redrive = "dead-letters redrive";
 constexpr std::string_view query_purge = "dead-letters purge";
 constexpr std::string_view query_audit = "audit";
+constexpr std::string_view query_verify = "verify";
 
 Error request_error(const std::string &concerns, const std::string &cause) {
   return {.code = ErrorCode::usage, .concerns = concerns, .cause = cause, .remedy = "see docs/protocol.md, Queries"};
@@ -272,6 +273,26 @@ Result<Bytes> answer_audit(const Store &store, const Request &request) {
   return out;
 }
 
+// --- verify -------------------------------------------------------------------------------------------------------
+
+Result<Bytes> answer_verify(const Store &store) {
+  const auto found = store.verify();
+  if (!found) return tl::unexpected(found.error());
+  Bytes out;
+  Writer writer(out);
+  writer.map(8).string("tables").positive(found->tables).string("table_bytes").positive(found->table_bytes);
+  writer.string("operations").positive(found->operations).string("dead_letters").positive(found->dead_letters);
+  writer.string("audit_rows").positive(found->audit_rows).string("counters").positive(found->counters);
+  writer.string("problems").positive(found->problems);
+  writer.string("first_problems").array(found->first_problems.size());
+  for (const Problem &problem : found->first_problems) {
+    writer.map(3).string("where").string(problem.where).string("key");
+    problem.key.empty() ? writer.nil() : writer.binary(problem.key);
+    writer.string("what").string(problem.what);
+  }
+  return out;
+}
+
 // --- Which query --------------------------------------------------------------------------------------------------
 
 Result<Request> named_request(BytesView bytes, std::string &name) {
@@ -302,6 +323,7 @@ Result<Bytes> dispatch(const Store &store, BytesView bytes) {
   if (*name == "dead-letters list") return answer_list(store, *request);
   if (*name == "dead-letters show") return answer_show(store, *request);
   if (*name == query_audit) return answer_audit(store, *request);
+  if (*name == query_verify) return answer_verify(store);
   if (*name == "stats") {
     return tl::unexpected(Error{.code = ErrorCode::not_found,
                                 .concerns = "stats",
@@ -386,7 +408,7 @@ std::string query_name(BytesView request) {
 
 QueryKind kind_of_query(std::string_view name) {
   if (name == query_redrive || name == query_purge) return QueryKind::changes;
-  return name == query_audit ? QueryKind::reads_privately : QueryKind::reads;
+  return name == query_audit || name == query_verify ? QueryKind::reads_privately : QueryKind::reads;
 }
 
 Bytes answer_refused(std::string_view name) {

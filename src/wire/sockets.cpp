@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 
-#include "onced/limits.hpp"
-
 namespace onced::wire {
 namespace {
 
@@ -22,7 +20,7 @@ zmq::socket_t make_socket(zmq::context_t &context, zmq::socket_type type, int li
   zmq::socket_t socket(context, type);
   socket.set(zmq::sockopt::linger, linger_ms);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(message_bytes_max));
-  socket.set(zmq::sockopt::rcvhwm, limits::receive_high_water_messages);
+  socket.set(zmq::sockopt::rcvhwm, limits::receive_high_water_messages_max);
   socket.set(zmq::sockopt::sndhwm, limits::send_high_water_messages);
   socket.set(zmq::sockopt::heartbeat_ivl, heartbeat_interval_ms);
   socket.set(zmq::sockopt::heartbeat_timeout, heartbeat_timeout_ms);
@@ -55,9 +53,10 @@ auto guarded(const std::string &endpoint, const std::string &doing, Make &&make)
 
 } // namespace
 
-Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endpoint) {
+Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endpoint, int high_water_messages) {
   return guarded(endpoint, "bind the jobs socket", [&] {
     auto socket = make_socket(context, zmq::socket_type::pull, no_linger, limits::message_bytes_max);
+    socket.set(zmq::sockopt::rcvhwm, high_water_messages);
     socket.bind(endpoint);
     return socket;
   });

@@ -8,13 +8,16 @@
 
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
+#include "onced/limits.hpp"
 #include "store/descriptor.hpp"
 
 // The sockets of docs/protocol.md with the options they need; ZeroMQ's defaults are unbounded (message size, linger).
 namespace onced::wire {
 
 // Each binds or connects before it returns. Errors: `endpoint`, naming it.
-[[nodiscard]] Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endpoint);    // PULL
+// PULL. So many messages may wait in it for each sender.
+[[nodiscard]] Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endpoint,
+                                              int high_water_messages = limits::receive_high_water_messages_max);
 [[nodiscard]] Result<zmq::socket_t> bind_replies(zmq::context_t &context, const std::string &endpoint); // ROUTER
 [[nodiscard]] Result<zmq::socket_t> connect_jobs(zmq::context_t &context, const std::string &endpoint); // PUSH
 // A DEALER without a routing id: a name that can be claimed is not to be trusted.

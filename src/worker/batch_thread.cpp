@@ -6,6 +6,15 @@
 #include "wire/messages.hpp"
 
 namespace onced::worker {
+namespace {
+
+void raise_to(Counters::Counter &counter, std::uint64_t value) {
+  std::uint64_t seen = counter;
+  while (seen < value && !counter.compare_exchange_weak(seen, value)) {
+  }
+}
+
+} // namespace
 
 BatchThread::BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers,
                          Counters &counters, KillSwitch &kill_switch)
@@ -39,6 +48,8 @@ Result<void> BatchThread::settle(Store &store) {
   kill_switch_.arrive(KillPoint::worker_parsed);
   const auto deliveries = intake_.deliveries();
   counters_.deliveries += deliveries.size();
+  counters_.resent += intake_.resent();
+  raise_to(counters_.batch_deliveries_max, deliveries.size());
   std::vector<OutgoingFrame> frames;
   if (!deliveries.empty()) {
     const auto settlements = store.commit(deliveries, handlers_);

@@ -6,20 +6,21 @@
 #include <string_view>
 
 #include "onced/outcome.hpp"
+#include "onced/store_counters.hpp"
 
 namespace onced::worker {
 
 // What a worker has counted since it started. Each may be raised from any thread. The balance at every drain:
 // deliveries = the sum of all outcomes + unknown + dropped.
-struct Counters {
-  using Counter = std::atomic<std::uint64_t>;
-
+struct Counters : StoreCounters {
   Counter messages{0};                                  // taken from the jobs socket
   Counter deliveries{0};                                // jobs in them, and messages that were no jobs of ours
   std::array<Counter, outcome_table.size()> outcomes{}; // of deliveries, by code
   Counter unknown{0};                                   // deliveries of batches whose commit failed
   Counter dropped{0};                                   // bare messages that would be `busy`; nobody resends them
-  Counter batches{0};                                   // commits that succeeded
+  Counter resent{0};                                    // deliveries that their sender had sent before
+  Counter batches{0};                                   // settled: each one look-up and at most one commit
+  Counter batch_deliveries_max{0};                      // in the largest of them
   Counter unsupported_messages{0};                      // of another protocol version
   Counter reply_frames{0};                              // handed to the socket
   Counter reply_frames_dropped{0};                      // their sender was not known, gone, or did not read
@@ -37,13 +38,19 @@ struct CounterTraits {
   Counters::Counter Counters::*counter;
 };
 
-inline constexpr std::array<CounterTraits, 11> counter_table{{
+inline constexpr std::array<CounterTraits, 17> counter_table{{
     {"messages", "messages taken from the jobs socket", &Counters::messages},
     {"deliveries", "deliveries received", &Counters::deliveries},
     {"unknown", "deliveries whose commit failed, so that their outcome is unknown", &Counters::unknown},
     {"dropped", "deliveries that wanted no reply and found no room, such as garbage when the dead letters are full",
      &Counters::dropped},
-    {"batches", "batches committed", &Counters::batches},
+    {"resent", "deliveries that their sender had sent before", &Counters::resent},
+    {"batches", "batches settled; deliveries by batches is the mean size", &Counters::batches},
+    {"batch_deliveries_max", "deliveries in the largest batch", &Counters::batch_deliveries_max},
+    {"commits", "transactions committed; a batch of duplicates needs none", &Counters::commits},
+    {"commit_us", "microseconds in commits", &Counters::commit_us},
+    {"log_syncs", "fdatasyncs of the log; commits at the same time share one", &Counters::log_syncs},
+    {"log_sync_us", "microseconds in fdatasyncs of the log", &Counters::log_sync_us},
     {"unsupported_messages", "messages of another protocol version", &Counters::unsupported_messages},
     {"reply_frames", "frames of replies handed to the socket", &Counters::reply_frames},
     {"reply_frames_dropped", "frames of replies dropped; the next delivery heals it", &Counters::reply_frames_dropped},

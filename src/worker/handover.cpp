@@ -1,5 +1,7 @@
 #include "worker/handover.hpp"
 
+#include <algorithm>
+
 #include "onced/limits.hpp"
 
 namespace onced::worker {
@@ -16,6 +18,7 @@ void Handover::put(Arrival arrival) {
     const std::scoped_lock lock(mutex_);
     if (closed_) return;
     bytes_ += arrival.frame.size();
+    arrival.put_at = clock_.monotonic();
     arrivals_.push_back(std::move(arrival));
   }
   changed_.notify_one();
@@ -26,6 +29,7 @@ std::vector<Arrival> Handover::take() {
   bool room = false;
   {
     std::unique_lock lock(mutex_);
+    in_hand_.erase(std::this_thread::get_id());
     changed_.wait(lock, [&] { return closed_ || !arrivals_.empty(); });
     std::size_t bytes = 0;
     while (!arrivals_.empty() && bytes < limits::batch_bytes_target) {
@@ -34,11 +38,22 @@ std::vector<Arrival> Handover::take() {
       arrivals_.pop_front();
     }
     bytes_ -= bytes;
+    if (!taken.empty()) in_hand_[std::this_thread::get_id()] = taken.front().put_at;
     room = was_full_ && !taken.empty();
     if (room) was_full_ = false;
   }
   if (room) on_room_();
   return taken;
+}
+
+std::chrono::milliseconds Handover::oldest_age() const {
+  const MonotonicTime now = clock_.monotonic();
+  MonotonicTime oldest = now;
+  const std::scoped_lock lock(mutex_);
+  for (const auto &[thread, put_at] : in_hand_)
+    oldest = std::min(oldest, put_at);
+  if (!arrivals_.empty()) oldest = std::min(oldest, arrivals_.front().put_at);
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now - oldest);
 }
 
 void Handover::close() {

@@ -33,6 +33,7 @@ void Intake::clear() {
   deliveries_.clear();
   reply_to_.clear();
   unsupported_.clear();
+  resent_ = 0;
 }
 
 void Intake::add_batch() {
@@ -41,6 +42,7 @@ void Intake::add_batch() {
     delivery.sender = batch_.sender;
     delivery.sequence = entry.sequence;
     delivery.issued_at = entry.issued_at;
+    if (entry.attempt > 1) ++resent_;
     add_job(entry.job, delivery, ReplyTo{.sender = batch_.sender, .tag = entry.tag});
   }
 }

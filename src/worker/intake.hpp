@@ -34,6 +34,9 @@ public:
   // Senders whose message had a version that is not spoken here; nothing of it was added.
   [[nodiscard]] std::span<const SenderId> unsupported() const { return unsupported_; }
 
+  // Of the deliveries, those that their sender had sent before.
+  [[nodiscard]] std::size_t resent() const { return resent_; }
+
   void clear();
 
 private:
@@ -57,6 +60,7 @@ private:
   std::vector<Delivery> deliveries_;
   std::vector<std::optional<ReplyTo>> reply_to_;
   std::vector<SenderId> unsupported_;
+  std::size_t resent_ = 0;
 };
 
 } // namespace onced::worker

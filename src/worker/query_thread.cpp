@@ -77,12 +77,13 @@ Bytes QueryThread::stats() {
   const auto state = keeper_.state();
   Bytes out;
   messagepack::Writer writer(out);
-  writer.map(counter_table.size() + outcome_table.size() + 5);
+  writer.map(counter_table.size() + outcome_table.size() + 6);
   writer.string("store_available").boolean(state.available).string("boot").string(to_hex(state.boot.view()));
   writer.string("store_openings").positive(state.openings).string("unavailable_cause");
   state.available || !state.cause ? writer.nil() : writer.string(describe(*state.cause));
   writer.string("unavailable_at_us");
   writer.positive(state.available ? 0 : static_cast<std::uint64_t>(state.since.time_since_epoch().count()));
+  writer.string("oldest_unacknowledged_ms").positive(static_cast<std::uint64_t>(handover_.oldest_age().count()));
   for (const CounterTraits &counter : counter_table)
     writer.string(counter.name).positive(counters_.*counter.counter);
   for (const OutcomeTraits &outcome : outcome_table)

@@ -6,6 +6,7 @@
 
 #include "onced/handler.hpp"
 #include "worker/counters.hpp"
+#include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/store_keeper.hpp"
 
@@ -15,8 +16,9 @@ namespace onced::worker {
 // for it. What is not for the network is answered only on the control socket.
 class QueryThread {
 public:
-  QueryThread(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, Outgoing &outgoing)
-      : keeper_(keeper), handlers_(handlers), counters_(counters), outgoing_(outgoing) {}
+  QueryThread(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, const Handover &handover,
+              Outgoing &outgoing)
+      : keeper_(keeper), handlers_(handlers), counters_(counters), handover_(handover), outgoing_(outgoing) {}
 
   // Answers at once with an error when too many are waiting (limits.hpp). Any thread.
   void ask(PeerAddress peer, Bytes request);
@@ -38,6 +40,7 @@ private:
   StoreKeeper &keeper_;
   const Handlers &handlers_;
   Counters &counters_;
+  const Handover &handover_;
   Outgoing &outgoing_;
   std::mutex mutex_; // guards the rest
   std::condition_variable changed_;

@@ -98,8 +98,10 @@ void StoreKeeper::run() {
 // Tries until the store is open again. False: stopped, or given up.
 bool StoreKeeper::reopen() {
   for (unsigned attempt = 1; wait_before(attempt); ++attempt) {
+    arrive(KillPoint::worker_before_reopen);
     const auto opened = open();
     if (opened) {
+      arrive(KillPoint::worker_after_reopen);
       log_.write({.level = EventLevel::info,
                   .name = "store.reopened",
                   .fields = {{"boot", to_hex(state().boot.view())}, {"attempts", std::uint64_t{attempt}}}});
@@ -115,6 +117,10 @@ bool StoreKeeper::reopen() {
     state_.cause = opened.error();
   }
   return false;
+}
+
+void StoreKeeper::arrive(KillPoint point) {
+  if (options_.kill_switch != nullptr) options_.kill_switch->arrive(point);
 }
 
 bool StoreKeeper::wait_before(unsigned attempt) {

@@ -75,6 +75,7 @@ private:
   void give_back();
   [[nodiscard]] bool reopen();
   [[nodiscard]] bool wait_before(unsigned attempt);
+  void arrive(KillPoint point);
 
   StoreOptions options_;
   Clock &clock_;

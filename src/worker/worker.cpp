@@ -11,6 +11,7 @@
 #include "worker/counters.hpp"
 #include "worker/gateway.hpp"
 #include "worker/handover.hpp"
+#include "worker/memory_plan.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/query_thread.hpp"
 #include "worker/store_keeper.hpp"
@@ -55,8 +56,9 @@ Result<void> check(const WorkerOptions &options) {
 
 class Worker::Impl {
 public:
-  Impl(Handlers handlers, EventLog &log, const KillSwitch &kill_switch)
-      : kill_switch_(kill_switch), handlers_(std::move(handlers)), log_(log) {}
+  Impl(Handlers handlers, Clock &clock, EventLog &log, const KillSwitch &kill_switch)
+      : kill_switch_(kill_switch), handlers_(std::move(handlers)), log_(log),
+        handover_(clock, [this] { wake_.ring(); }) {}
 
   ~Impl() {
     drain();
@@ -80,10 +82,12 @@ private:
   void start_threads(unsigned batch_threads);
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
+  void tell_counters();
 
   // In the order in which they are needed: the lock is given up last, after the store and every socket.
   std::optional<DirectoryLock> lock_;
   std::optional<wire::ControlEndpoint> control_;
+  worker::MemoryPlan memory_;
   KillSwitch kill_switch_;
   std::unique_ptr<StoreKeeper> keeper_;
   BootId first_boot_;
@@ -93,7 +97,7 @@ private:
   worker::Counters counters_;
   zmq::context_t context_;
   wire::Wake wake_;
-  Handover handover_{[this] { wake_.ring(); }};
+  Handover handover_;
   Outgoing outgoing_{[this] { wake_.ring(); }};
   std::unique_ptr<QueryThread> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
@@ -111,6 +115,9 @@ private:
 
 Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
   if (auto checked = check(options); !checked) return checked;
+  const auto memory = worker::plan_memory(options.memory_bytes, options.senders, options.threads);
+  if (!memory) return tl::unexpected(memory.error());
+  memory_ = *memory;
   if (auto opened = open_store(options, clock, random); !opened) return opened;
   if (auto bound = bind(options, clock); !bound) return bound;
   start_threads(options.threads);
@@ -126,7 +133,9 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
   control_.emplace(std::move(*control));
 
   StoreOptions store_options = options.store;
+  store_options.block_cache_bytes = memory_.block_cache_bytes;
   store_options.kill_switch = &kill_switch_;
+  store_options.counters = &counters_;
   keeper_ = std::make_unique<StoreKeeper>(
       store_options, clock, random, log_, [this] { wake_.ring(); }, [this](Error error) { fail(std::move(error)); });
   if (auto opened = keeper_->open(); !opened) return opened;
@@ -140,11 +149,11 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   if (!replies) return tl::unexpected(replies.error());
   auto control = wire::bind_replies(context_, control_->endpoint());
   if (!control) return tl::unexpected(control.error());
-  auto jobs = wire::bind_jobs(context_, options.jobs_endpoint);
+  auto jobs = wire::bind_jobs(context_, options.jobs_endpoint, memory_.receive_high_water_messages);
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, outgoing_);
+  queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, handover_, outgoing_);
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
       durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_,
@@ -194,6 +203,16 @@ void Worker::Impl::fail(Error error) {
   keeper_->stop();
 }
 
+// Nothing moves any more, so the balance holds.
+void Worker::Impl::tell_counters() {
+  Event event{.level = EventLevel::info, .name = "worker.drained", .fields = {}};
+  for (const worker::CounterTraits &counter : worker::counter_table)
+    event.fields.emplace_back(counter.name, (counters_.*counter.counter).load());
+  for (const OutcomeTraits &outcome : outcome_table)
+    event.fields.emplace_back(outcome.name, counters_.of(outcome.outcome).load());
+  log_.write(event);
+}
+
 void Worker::Impl::drain() {
   const std::scoped_lock lock(gateway_mutex_);
   if (!gateway_) return;
@@ -218,6 +237,7 @@ Result<void> Worker::Impl::wait() {
   }
   {
     const std::scoped_lock lock(gateway_mutex_);
+    if (gateway_) tell_counters();
     gateway_.reset(); // closes the sockets
   }
   context_.close(); // waits for replies that are still leaving, as long as they may linger
@@ -230,7 +250,7 @@ Result<void> Worker::Impl::wait() {
 
 Result<std::unique_ptr<Worker>> Worker::start(const WorkerOptions &options, Handlers handlers, Clock &clock,
                                               Random &random, EventLog &log) {
-  auto impl = std::make_unique<Impl>(std::move(handlers), log, options.kill_switch);
+  auto impl = std::make_unique<Impl>(std::move(handlers), clock, log, options.kill_switch);
   if (auto started = impl->start(options, clock, random); !started) return tl::unexpected(started.error());
   return std::unique_ptr<Worker>(new Worker(std::move(impl)));
 }

@@ -94,6 +94,10 @@ TEST_CASE("a sender killed before a removal has told every outcome that leaves t
   check_kill_point("sender.before-removal", ":1", true);
   check_kill_point("sender.before-removal", ":50", true);
 }
+TEST_CASE("a sender killed after a removal has told every outcome that has left the outbox") {
+  check_kill_point("sender.after-removal", ":1", true);
+  check_kill_point("sender.after-removal", ":50", true);
+}
 
 TEST_CASE("every kill point of the sender is met by the tests above") {
   std::set<std::string> names;
@@ -101,7 +105,7 @@ TEST_CASE("every kill point of the sender is met by the tests above") {
     if (name.starts_with("sender.")) names.emplace(name);
   }
   CHECK(names == std::set<std::string>{"sender.before-outbox", "sender.after-outbox", "sender.after-send",
-                                       "sender.after-reply", "sender.before-removal"});
+                                       "sender.after-reply", "sender.before-removal", "sender.after-removal"});
 }
 
 TEST_CASE("jobs that no worker takes stay in the outbox and a later send without input finishes them") {

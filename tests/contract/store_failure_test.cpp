@@ -105,27 +105,57 @@ TEST_CASE("a second worker is refused while the first opens its store again") {
 }
 
 #ifndef ONCED_SANITIZED // the leak sanitizer does not work under ptrace
+namespace {
+
+const std::string strace = "/usr/bin/strace";
+
+bool may_inject() {
+  if (::access(strace.c_str(), X_OK) == 0) return true;
+  MESSAGE("skipped: there is no strace");
+  return false;
+}
+
+// Starts a worker with one thread, whose fdatasync number `when` reports EIO. Each thread is counted by itself. The
+// opening is on another thread than the commits, and makes fewer calls than `when` may be: 15 and more.
+void start_with_failing_sync(WorkerProcess &worker, const std::string &when, const Arguments &more = {}) {
+  worker.start(); // creates the database, so that the next opening writes little
+  CHECK(worker.stop() == 0);
+  worker.start(Arguments{"--workers", "1"} + more,
+               {strace, "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e",
+                "inject=fdatasync:error=EIO:when=" + when});
+}
+
+} // namespace
+
 TEST_CASE("an fdatasync that fails acknowledges nothing of its batch and every job has one effect in the end") {
-  const std::string strace = "/usr/bin/strace";
-  if (::access(strace.c_str(), X_OK) != 0) {
-    MESSAGE("skipped: there is no strace");
-    return;
-  }
-  // Each thread is counted by itself. The opening is on another thread than the commits, and makes fewer calls than
-  // these.
+  if (!may_inject()) return;
   for (const char *when : {"15", "20", "40"}) {
     CAPTURE(when);
     constexpr std::size_t jobs = 2000;
     WorkerProcess worker;
-    worker.start(); // creates the database, so that the next opening writes little
-    CHECK(worker.stop() == 0);
-    const std::string injection = std::string("inject=fdatasync:error=EIO:when=") + when;
-    worker.start({"--workers", "1"},
-                 {strace, "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", injection});
+    start_with_failing_sync(worker, when);
     const Finished sent = run_command(worker.send({"--window", "16"}), jobs_as_json("job", jobs));
     CHECK(sent.exit == 0);
     CHECK(sent.lines().size() == jobs);
     CHECK(std::stoull(stats_of(worker)["store_openings"]) >= 2);
+    CHECK(worker.stop() == 0);
+    CHECK(worker.rows() == Rows{jobs, 0});
+  }
+}
+
+TEST_CASE("a worker killed while it opens a failed store again loses nothing") {
+  if (!may_inject()) return;
+  for (const char *point : {"worker.before-reopen:1", "worker.after-reopen:1"}) {
+    CAPTURE(point);
+    constexpr std::size_t jobs = 500;
+    WorkerProcess worker;
+    start_with_failing_sync(worker, "15", {"--kill-at", point});
+    Process sender({.arguments = worker.send({"--window", "16"}), .input = jobs_as_json("job", jobs)});
+    CHECK(worker.process().wait().signal == SIGKILL);
+    worker.start();
+    const Finished sent = finish(sender);
+    CHECK(sent.exit == 0);
+    CHECK(sent.lines().size() == jobs);
     CHECK(worker.stop() == 0);
     CHECK(worker.rows() == Rows{jobs, 0});
   }

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/document.hpp"
+
 namespace {
 
 using onced::KillPoint;
@@ -93,6 +95,13 @@ TEST_CASE("every kill point is read by its name and fires there only") {
       }
     })));
   }
+}
+
+TEST_CASE("the documented kill points are those of the program in their order") {
+  const auto rows = onced::testing::document_table("operations.md", "kill points");
+  REQUIRE(rows.size() == onced::kill_point_names.size());
+  for (std::size_t index = 0; index < rows.size(); ++index)
+    CHECK(rows[index].at(0) == onced::kill_point_names[index]);
 }
 
 TEST_CASE("text that is no kill point is refused with the list of points") {

@@ -1,45 +1,21 @@
 #include "exit_codes.hpp"
 
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <doctest/doctest.h>
 
+#include "support/document.hpp"
+
 using namespace onced;
 using namespace onced::tools;
 
-namespace {
-
-// The rows of the first table after the heading, as their cells without blanks around them.
-std::vector<std::vector<std::string>> table_under(const std::string &heading, const std::string &file) {
-  std::ifstream in(file);
-  std::string line;
-  while (std::getline(in, line) && line != heading) {
-  }
-  std::vector<std::vector<std::string>> rows;
-  while (std::getline(in, line) && line.rfind("## ", 0) != 0) {
-    if (line.rfind("| ", 0) != 0) continue;
-    std::vector<std::string> cells;
-    std::istringstream parts(line.substr(1));
-    for (std::string cell; std::getline(parts, cell, '|');) {
-      const auto first = cell.find_first_not_of(' ');
-      if (first != std::string::npos) cells.push_back(cell.substr(first, cell.find_last_not_of(' ') - first + 1));
-    }
-    rows.push_back(cells);
-  }
-  return rows;
-}
-
-} // namespace
-
 TEST_CASE("the documented exit codes are those of the program") {
-  const auto rows = table_under("## Exit codes", ONCED_TESTS_DIR "/../docs/operations.md");
-  REQUIRE(rows.size() == exit_code_table.size() + 1); // the first row is the heads of the columns
+  const auto rows = testing::document_table("operations.md", "exit codes");
+  REQUIRE(rows.size() == exit_code_table.size());
   for (std::size_t at = 0; at < exit_code_table.size(); ++at) {
-    const auto &row = rows[at + 1];
+    const auto &row = rows[at];
     const ExitCodeTraits &traits = exit_code_table[at];
     REQUIRE(row.size() == 4);
     CHECK(row[0] == std::to_string(static_cast<int>(traits.code)));

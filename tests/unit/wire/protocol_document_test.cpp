@@ -8,33 +8,33 @@
 #include "onced/job.hpp"
 #include "onced/limits.hpp"
 #include "onced/outcome.hpp"
-#include "unit/wire/document.hpp"
+#include "support/document.hpp"
 #include "unit/wire/samples.hpp"
 
 namespace onced::testing {
 namespace {
 
 TEST_CASE("the batch of the protocol document is what a sender writes") {
-  CHECK(to_hex(sample_batch()) == to_hex(protocol_example("batch")));
-  CHECK(to_hex(sample_jobs()[0]) == to_hex(protocol_example("bare job")));
+  CHECK(to_hex(sample_batch()) == to_hex(document_example("protocol.md", "batch")));
+  CHECK(to_hex(sample_jobs()[0]) == to_hex(document_example("protocol.md", "bare job")));
 }
 
 TEST_CASE("the greeting and the query of the protocol document are what a peer writes") {
   for (const auto &sample : sample_peer_messages()) {
     CAPTURE(sample.first);
-    CHECK(to_hex(sample.second) == to_hex(protocol_example(sample.first)));
+    CHECK(to_hex(sample.second) == to_hex(document_example("protocol.md", sample.first)));
   }
 }
 
 TEST_CASE("the messages of the worker in the protocol document are what a worker writes") {
   for (const auto &sample : sample_worker_messages()) {
     CAPTURE(sample.first);
-    CHECK(to_hex(sample.second) == to_hex(protocol_example(sample.first)));
+    CHECK(to_hex(sample.second) == to_hex(document_example("protocol.md", sample.first)));
   }
 }
 
 TEST_CASE("the outcomes of the protocol document are those of the code") {
-  const auto rows = protocol_table("outcomes");
+  const auto rows = document_table("protocol.md", "outcomes");
   REQUIRE(rows.size() == outcome_table.size());
   for (std::size_t at = 0; at < rows.size(); ++at) {
     CAPTURE(at);
@@ -48,7 +48,7 @@ TEST_CASE("the outcomes of the protocol document are those of the code") {
 }
 
 TEST_CASE("the defects of the protocol document are those of the code") {
-  const auto rows = protocol_table("defects");
+  const auto rows = document_table("protocol.md", "defects");
   REQUIRE(rows.size() == job_defect_names.size() + 2);
   for (std::size_t at = 0; at < job_defect_names.size(); ++at)
     CHECK(rows[at][0] == job_defect_names[at]);
@@ -79,7 +79,7 @@ TEST_CASE("the limits of the protocol document are those of the code") {
       {"accepted_ask_again", static_cast<std::uint64_t>(limits::accepted_ask_again.count())},
   };
   std::map<std::string, std::uint64_t> documented;
-  for (const auto &row : protocol_table("limits"))
+  for (const auto &row : document_table("protocol.md", "limits"))
     documented[row.at(0)] = std::stoull(row.at(1));
   CHECK(documented == limits_of_the_wire);
 }

@@ -69,8 +69,7 @@ TEST_CASE("binding a port that is taken is an endpoint error that names it") {
   auto first = bind_somewhere(context);
   REQUIRE(first);
   const std::string endpoint = wire::bound_endpoint(*first);
-  for (const auto bind : {wire::bind_replies, wire::bind_jobs}) {
-    const auto second = bind(context, endpoint);
+  for (const auto &second : {wire::bind_replies(context, endpoint), wire::bind_jobs(context, endpoint)}) {
     REQUIRE_FALSE(second);
     CHECK(second.error().code == ErrorCode::endpoint);
     CHECK(second.error().concerns == endpoint);

@@ -8,11 +8,13 @@
 #include <doctest/doctest.h>
 
 #include "onced/limits.hpp"
+#include "support/store_harness.hpp"
 #include "worker/handover.hpp"
 
 namespace onced::testing {
 namespace {
 
+using namespace std::chrono_literals;
 using worker::Arrival;
 using worker::Handover;
 
@@ -36,7 +38,8 @@ std::vector<std::string> texts_of(const std::vector<Arrival> &arrivals) {
 void nothing() {}
 
 TEST_CASE("what was put is taken at once and in order") {
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   handover.put(arrival("a"));
   Arrival multipart = arrival("b");
   multipart.multipart = true;
@@ -49,7 +52,8 @@ TEST_CASE("what was put is taken at once and in order") {
 }
 
 TEST_CASE("the hand-over is full at its limit of messages") {
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   for (std::size_t put = 0; put < limits::handover_messages_max; ++put) {
     REQUIRE_FALSE(handover.full());
     handover.put(arrival(""));
@@ -58,7 +62,8 @@ TEST_CASE("the hand-over is full at its limit of messages") {
 }
 
 TEST_CASE("the hand-over is full when one more message might exceed its limit of bytes") {
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   std::size_t bytes = 0;
   while (!handover.full()) {
     handover.put(arrival_of(limits::message_bytes_max));
@@ -69,7 +74,8 @@ TEST_CASE("the hand-over is full when one more message might exceed its limit of
 }
 
 TEST_CASE("one take gives a batch of bytes and leaves the rest for the next") {
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   constexpr std::size_t in_a_batch = limits::batch_bytes_target / limits::message_bytes_max;
   for (std::size_t put = 0; put < in_a_batch + 1; ++put)
     handover.put(arrival_of(limits::message_bytes_max));
@@ -77,9 +83,29 @@ TEST_CASE("one take gives a batch of bytes and leaves the rest for the next") {
   CHECK(handover.take().size() == 1);
 }
 
+TEST_CASE("the oldest message counts while it waits and until its thread comes back") {
+  ManualClock clock;
+  Handover handover(clock, nothing);
+  CHECK(handover.oldest_age() == 0ms);
+  handover.put(arrival("a"));
+  clock.now += 300ms;
+  handover.put(arrival("b"));
+  CHECK(handover.oldest_age() == 300ms);
+  CHECK(handover.take().size() == 2);
+  handover.put(arrival("c"));
+  clock.now += 200ms;
+  CHECK(handover.oldest_age() == 500ms); // in hand
+  CHECK(handover.take().size() == 1);
+  CHECK(handover.oldest_age() == 200ms);
+  handover.close();
+  CHECK(handover.take().empty());
+  CHECK(handover.oldest_age() == 0ms);
+}
+
 TEST_CASE("room is announced once and only after the hand-over was found full") {
   int announced = 0;
-  Handover handover([&] { ++announced; });
+  SystemClock clock;
+  Handover handover(clock, [&] { ++announced; });
   handover.put(arrival("a"));
   REQUIRE_FALSE(handover.full());
   CHECK(handover.take().size() == 1);
@@ -98,7 +124,8 @@ TEST_CASE("room is announced once and only after the hand-over was found full") 
 }
 
 TEST_CASE("after close what is there is still taken and then nothing") {
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   handover.put(arrival("before"));
   handover.close();
   handover.put(arrival("after"));
@@ -108,7 +135,8 @@ TEST_CASE("after close what is there is still taken and then nothing") {
 }
 
 TEST_CASE("after abandon there is nothing more") {
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   handover.put(arrival("before"));
   handover.abandon();
   handover.put(arrival("after"));
@@ -119,7 +147,8 @@ TEST_CASE("a thread that waits is woken by a message and by close and by abandon
   for (const auto wake :
        {+[](Handover &handover) { handover.put(arrival("x")); }, +[](Handover &handover) { handover.close(); },
         +[](Handover &handover) { handover.abandon(); }}) {
-    Handover handover(nothing);
+    SystemClock clock;
+    Handover handover(clock, nothing);
     std::thread waiting([&] { static_cast<void>(handover.take()); });
     wake(handover);
     waiting.join(); // or the test times out
@@ -129,7 +158,8 @@ TEST_CASE("a thread that waits is woken by a message and by close and by abandon
 TEST_CASE("several threads take every message once") {
   constexpr int messages = 20'000;
   constexpr std::size_t threads = 4;
-  Handover handover(nothing);
+  SystemClock clock;
+  Handover handover(clock, nothing);
   std::vector<std::vector<std::string>> taken(threads);
   std::vector<std::thread> takers;
   for (auto &mine : taken) {

@@ -45,7 +45,8 @@ TEST_CASE("queries from the network leave places for the operator whose query is
   const Handlers handlers = built_in_handlers();
   Counters counters;
   Outgoing outgoing([] {});
-  QueryThread queries(keeper, handlers, counters, outgoing);
+  const Handover handover(clock, [] {});
+  QueryThread queries(keeper, handlers, counters, handover, outgoing);
 
   constexpr std::size_t too_many = 5;
   for (std::size_t asked = 0; asked < limits::network_queries_waiting_max + too_many; ++asked)

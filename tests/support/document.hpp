@@ -10,25 +10,25 @@
 #include "onced/bytes.hpp"
 #include "onced/ids.hpp"
 
-// Reads what docs/protocol.md says, so that tests can hold the code to it.
+// Reads what the pages of docs/ say, so that tests can hold the code to it.
 namespace onced::testing {
 
-// The text behind the line `<!-- MARK -->`, up to the end of the document.
-inline std::string protocol_after(const std::string &mark) {
-  std::ifstream file(std::string(ONCED_TESTS_DIR) + "/../docs/protocol.md");
-  if (!file) throw std::runtime_error("docs/protocol.md cannot be read");
+// The text of a page behind the line `<!-- MARK -->`, up to its end.
+inline std::string document_after(const std::string &page, const std::string &mark) {
+  std::ifstream file(std::string(ONCED_TESTS_DIR) + "/../docs/" + page);
+  if (!file) throw std::runtime_error("docs/" + page + " cannot be read");
   std::ostringstream text;
   text << file.rdbuf();
   const std::string document = text.str();
   const std::string line = "<!-- " + mark + " -->\n";
   const auto at = document.find(line);
-  if (at == std::string::npos) throw std::runtime_error("docs/protocol.md has no mark " + mark);
+  if (at == std::string::npos) throw std::runtime_error("docs/" + page + " has no mark " + mark);
   return document.substr(at + line.size());
 }
 
 // The bytes of a worked example: hexadecimal in a code block, with remarks behind `#`.
-inline Bytes protocol_example(const std::string &name) {
-  std::istringstream lines(protocol_after("example: " + name));
+inline Bytes document_example(const std::string &page, const std::string &name) {
+  std::istringstream lines(document_after(page, "example: " + name));
   std::string hex;
   std::string line;
   std::getline(lines, line); // the fence
@@ -42,8 +42,8 @@ inline Bytes protocol_example(const std::string &name) {
 }
 
 // The cells of a table, row by row, without its head and without the ticks around names.
-inline std::vector<std::vector<std::string>> protocol_table(const std::string &name) {
-  std::istringstream lines(protocol_after("table: " + name));
+inline std::vector<std::vector<std::string>> document_table(const std::string &page, const std::string &name) {
+  std::istringstream lines(document_after(page, "table: " + name));
   std::vector<std::vector<std::string>> rows;
   std::string line;
   while (std::getline(lines, line) && line.starts_with("|")) {

@@ -1,0 +1,44 @@
+#include "store/recount.hpp"
+
+namespace onced::store {
+namespace {
+
+// Calls `visit` with every value of a family.
+template <class Visit>
+Result<void> for_each_value(const Database &database, rocksdb::ColumnFamilyHandle *family, Visit &&visit) {
+  rocksdb::ReadOptions options;
+  options.fill_cache = false; // a scan must not push out what the worker uses
+  const std::unique_ptr<rocksdb::Iterator> rows(database.db()->NewIterator(options, family));
+  for (rows->SeekToFirst(); rows->Valid(); rows->Next())
+    visit(rows->value().ToStringView());
+  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database.path()));
+  return {};
+}
+
+} // namespace
+
+Result<LetterAmount> count_letters_by_scan(const Database &database) {
+  LetterAmount amount;
+  RecordDecoder decoder;
+  const auto read = for_each_value(database, database.dead_letters(), [&](BytesView value) {
+    ++amount.rows;
+    if (const auto letter = decoder.dead_letter({}, value)) amount.bytes += letter->bytes.size();
+  });
+  if (!read) return tl::unexpected(read.error());
+  return amount;
+}
+
+Result<LaneCounters> count_by_scan(const Database &database) {
+  const auto letters = count_letters_by_scan(database);
+  if (!letters) return tl::unexpected(letters.error());
+  LaneCounters counted{.results = 0, .dead_letters = letters->rows, .dead_letter_bytes = letters->bytes};
+  RecordDecoder decoder;
+  const auto read = for_each_value(database, database.operations(), [&](BytesView value) {
+    const auto row = decoder.operation(value);
+    if (!row || row->phase == Phase::committed) ++counted.results;
+  });
+  if (!read) return tl::unexpected(read.error());
+  return counted;
+}
+
+} // namespace onced::store

@@ -1,0 +1,171 @@
+#include "store/verifier.hpp"
+
+#include <algorithm>
+
+#include <rocksdb/metadata.h>
+
+#include "onced/limits.hpp"
+#include "store/slices.hpp"
+
+namespace onced::store {
+namespace {
+
+// Where a row lies in `operations`.
+Key key_of(std::string_view effect_key, std::string_view type, std::string_view operation_id) {
+  return effect_key.empty() ? key_of_operation(type, operation_id) : key_of_effect(effect_key);
+}
+
+} // namespace
+
+Verifier::Verifier(const Database &database) : database_(database), snapshot_(database.db()) {
+  reading_.snapshot = snapshot_.snapshot();
+  reading_.verify_checksums = true;
+  reading_.fill_cache = false; // it must not push out what the worker uses
+}
+
+Result<Verification> Verifier::verify() {
+  if (auto read = verify_tables(); !read) return tl::unexpected(read.error());
+  for (const auto &[family, verify_row] : {std::pair{database_.operations(), &Verifier::verify_operation},
+                                           {database_.dead_letters(), &Verifier::verify_dead_letter},
+                                           {database_.meta(), &Verifier::verify_meta}}) {
+    if (auto read = verify_rows(family, verify_row); !read) return tl::unexpected(read.error());
+  }
+  verify_sums();
+  return std::move(found_);
+}
+
+Result<void> Verifier::verify_tables() {
+  std::vector<rocksdb::LiveFileMetaData> tables;
+  database_.db()->GetLiveFilesMetaData(&tables);
+  found_.tables = tables.size();
+  for (const rocksdb::LiveFileMetaData &table : tables)
+    found_.table_bytes += table.size;
+  const auto status = database_.db()->VerifyChecksum(rocksdb::ReadOptions());
+  if (status.IsCorruption()) {
+    tell("tables", {}, status.ToString());
+  } else if (!status.ok()) {
+    return tl::unexpected(status_error(status, database_.path()));
+  }
+  return {};
+}
+
+Result<void> Verifier::verify_rows(rocksdb::ColumnFamilyHandle *family,
+                                   void (Verifier::*verify_row)(BytesView, BytesView)) {
+  const std::unique_ptr<rocksdb::Iterator> rows(database_.db()->NewIterator(reading_, family));
+  for (rows->SeekToFirst(); rows->Valid(); rows->Next())
+    (this->*verify_row)(rows->key().ToStringView(), rows->value().ToStringView());
+  if (rows->status().IsCorruption()) {
+    tell(family->GetName(), {}, "its rows can be read only so far: " + rows->status().ToString());
+  } else if (!rows->status().ok()) {
+    return tl::unexpected(status_error(rows->status(), database_.path()));
+  }
+  return {};
+}
+
+void Verifier::verify_operation(BytesView key, BytesView value) {
+  ++found_.operations;
+  const auto row = decoder_.operation(value);
+  if (!row) {
+    ++scanned_.results; // the counters count it
+    return tell("operations", key, "the row is damaged");
+  }
+  if (key_of(row->effect_key, row->type, row->operation_id).bytes != key) {
+    tell("operations", key, "the row lies under another key than that of its ids");
+  }
+  if (row->phase != Phase::committed) return;
+  ++scanned_.results;
+  const auto canonical = parser_.canonical(row->result);
+  if (!canonical || *canonical != row->result) tell("operations", key, "its result has no canonical form");
+}
+
+void Verifier::verify_dead_letter(BytesView key, BytesView value) {
+  ++found_.dead_letters;
+  ++scanned_.dead_letters;
+  const auto id = DeadLetterId::from(key);
+  const auto letter = id ? decoder_.dead_letter(*id, value) : std::nullopt;
+  if (!letter) return tell("dead_letters", key, "the row is damaged");
+  scanned_.dead_letter_bytes += letter->bytes.size();
+  if (letter->offered_digest) return verify_letter_of_job(*letter);
+  if (dead_letter_id(letter->bytes, digester_) != letter->id) {
+    tell("dead_letters", key, "the row lies under another id than that of its bytes");
+  }
+}
+
+void Verifier::verify_letter_of_job(const DeadLetter &letter) {
+  const BytesView id = letter.id.view();
+  Job job;
+  if (const auto parsed = parser_.parse(letter.bytes, job); !parsed) {
+    return tell("dead_letters", id, "its bytes are no job, though it has a digest");
+  }
+  const Key key = key_of(letter.effect_key, letter.type, letter.operation_id);
+  if (digester_.intent(job.type, job.payload) != *letter.offered_digest ||
+      key != key_of(job.effect_key, job.type, job.operation_id)) {
+    tell("dead_letters", id, "its digest or its ids are not those of its bytes");
+  }
+  if (dead_letter_id(key, *letter.offered_digest, letter.reason, digester_) != letter.id) {
+    tell("dead_letters", id, "the row lies under another id than that of its key, digest and reason");
+  }
+  if (!letter.stored_digest) return;
+  std::string value;
+  const auto status = database_.db()->Get(reading_, database_.operations(), slice_of(key.bytes), &value);
+  const auto row = status.ok() ? decoder_.operation(value) : std::nullopt;
+  if (!row || row->digest != *letter.stored_digest) {
+    tell("dead_letters", id, "the row that it was in conflict with is not there, or is another");
+  }
+}
+
+void Verifier::verify_meta(BytesView key, BytesView value) {
+  if (key.starts_with(audit_prefix)) return verify_audit(key, value);
+  bool readable = false;
+  if (key.starts_with(lane_counters_prefix)) {
+    const auto lane = decoder_.counters(value);
+    readable = lane.has_value();
+    counted_.results += readable ? lane->results : 0;
+    counted_.dead_letters += readable ? lane->dead_letters : 0;
+  } else if (key == change_counters_name) {
+    const auto changes = decoder_.change_counters(value).value_or(ChangeCounters{});
+    readable = decoder_.change_counters(value).has_value();
+    counts_bytes_ = true;
+    counted_.results += changes.results;
+    counted_.dead_letters -= changes.dead_letters_removed;
+    counted_.dead_letter_bytes += changes.dead_letter_bytes_found - changes.dead_letter_bytes_removed;
+  } else if (key.starts_with(lane_bytes_prefix) || key == format_name || key == boots_name) {
+    const auto number = decoder_.number(value);
+    readable = number.has_value();
+    if (key.starts_with(lane_bytes_prefix)) {
+      counts_bytes_ = true;
+      counted_.dead_letter_bytes += number.value_or(0);
+    }
+  }
+  if (!readable) tell("meta", key, "the row is damaged, or of a name that is not known");
+}
+
+void Verifier::verify_audit(BytesView key, BytesView value) {
+  ++found_.audit_rows;
+  const auto number = audit_number(key);
+  if (!number || !decoder_.audit(value)) return tell("meta", key, "the row of the audit is damaged");
+  // The oldest rows go; those that are left have no gap.
+  if (last_audit_ != 0 && *number != last_audit_ + 1)
+    tell("meta", key, "rows of the audit before this one are missing");
+  last_audit_ = *number;
+}
+
+void Verifier::verify_sums() {
+  const auto hold = [&](std::string_view what, std::uint64_t counted, std::uint64_t scanned) {
+    ++found_.counters;
+    if (counted == scanned) return;
+    tell("meta", {},
+         "the counters say " + std::to_string(counted) + " " + std::string(what) + ", and there are " +
+             std::to_string(scanned));
+  };
+  hold("results", counted_.results, scanned_.results);
+  hold("dead letters", counted_.dead_letters, scanned_.dead_letters);
+  if (counts_bytes_) hold("bytes of jobs in dead letters", counted_.dead_letter_bytes, scanned_.dead_letter_bytes);
+}
+
+void Verifier::tell(std::string where, BytesView key, std::string what) {
+  if (++found_.problems > limits::problems_told_max) return;
+  found_.first_problems.push_back({.where = std::move(where), .key = Bytes(key), .what = std::move(what)});
+}
+
+} // namespace onced::store

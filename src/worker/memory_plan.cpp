@@ -1,0 +1,52 @@
+#include "worker/memory_plan.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "onced/limits.hpp"
+
+namespace onced::worker {
+namespace {
+
+constexpr std::size_t mebibyte = 1024 * 1024;
+
+// What depends neither on the senders nor on the memory there is.
+std::size_t fixed_bytes(unsigned threads) {
+  return limits::process_bytes + limits::handover_bytes_max + 2 * limits::outgoing_bytes_max +
+         threads * limits::worker_thread_bytes;
+}
+
+std::size_t cache_bytes(std::size_t memory_bytes) {
+  return std::max(memory_bytes / 8, limits::block_cache_bytes_min);
+}
+
+// What one sender may make the worker hold, beside messages of jobs: the replies that it does not read.
+constexpr std::size_t replies_bytes = (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_max;
+
+Error too_little(std::size_t memory_bytes, unsigned senders, std::size_t needed_bytes) {
+  return {.code = ErrorCode::usage,
+          .concerns = "memory for " + std::to_string(senders) + " senders",
+          .cause = std::to_string(memory_bytes / mebibyte) + " MiB are too little",
+          .remedy = "give " + std::to_string(needed_bytes / mebibyte + 1) +
+                    " MiB or more (--memory), or expect fewer senders (--senders) or worker threads"};
+}
+
+} // namespace
+
+Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, unsigned threads) {
+  // For each sender one message that waits, and one that is arriving.
+  const std::size_t least = fixed_bytes(threads) + senders * (replies_bytes + 2 * limits::message_bytes_max);
+  const std::size_t cache = cache_bytes(memory_bytes);
+  if (memory_bytes < least + cache) {
+    return tl::unexpected(
+        too_little(memory_bytes, senders, std::max(least + limits::block_cache_bytes_min, least + least / 7)));
+  }
+  const std::size_t left = memory_bytes - cache - fixed_bytes(threads);
+  const std::size_t waiting = senders == 0 ? limits::receive_high_water_messages_max
+                                           : (left / senders - replies_bytes) / limits::message_bytes_max - 1;
+  return MemoryPlan{.block_cache_bytes = cache,
+                    .receive_high_water_messages =
+                        static_cast<int>(std::min<std::size_t>(waiting, limits::receive_high_water_messages_max))};
+}
+
+} // namespace onced::worker

@@ -1,0 +1,174 @@
+// `verify` passes a store with every kind of row, and tells of each kind of harm that is done to one past the store.
+// Not here: damage to the files themselves, which is what tests/damage does.
+#include <doctest/doctest.h>
+
+#include "store/records.hpp"
+#include "support/raw_database.hpp"
+#include "support/store_harness.hpp"
+
+using namespace onced;
+using namespace onced::testing;
+
+namespace {
+
+const Operator kim{.by = "kim", .why = "INC-7"};
+
+// A store with results, dead letters of every kind, a redrive and purges.
+struct Sample : StoreHarness {
+  Sample() {
+    open();
+    static_cast<void>(commit({job_bytes("one", {1}), job_bytes("two", {2}), "garbage", "more garbage",
+                              job_bytes("one", {7}), job_bytes("big", {INT64_MAX, 1})}));
+    static_cast<void>(commit({job_bytes("one", {1}), "garbage"}));
+    const auto letters = dead_letters();
+    REQUIRE(letters.size() == 4);
+    for (const DeadLetter &letter : letters) {
+      if (letter.reason == Outcome::failed) REQUIRE(store->redrive(letter.id, handlers, kim).has_value());
+      if (letter.bytes == "more garbage") REQUIRE(store->purge(letter.id, kim).has_value());
+    }
+  }
+
+  Verification verified() {
+    if (!store) open();
+    auto found = store->verify();
+    if (!found) throw std::runtime_error(describe(found.error()));
+    return std::move(*found);
+  }
+  // Does harm to the closed store, and gives what `verify` then says first.
+  template <class Harm> std::string after(Harm &&harm) {
+    close();
+    harm(RawDatabase(directory.path()));
+    const Verification found = verified();
+    return found.problems == 0 ? "nothing"
+                               : found.first_problems.front().where + ": " + found.first_problems.front().what;
+  }
+  [[nodiscard]] DeadLetter letter_of(Outcome reason) const {
+    for (const DeadLetter &letter : dead_letters()) {
+      if (letter.reason == reason) return letter;
+    }
+    throw std::runtime_error("there is no such dead letter");
+  }
+};
+
+const Bytes key_of_one = key_of_operation("sum", "one").bytes;
+
+} // namespace
+
+TEST_CASE("a store with every kind of row has no problem") {
+  Sample sample;
+  const Verification found = sample.verified();
+  CHECK(found.problems == 0);
+  CHECK(found.first_problems.empty());
+  CHECK(found.operations == 2);
+  CHECK(found.dead_letters == 3);
+  CHECK(found.audit_rows == 2);
+  CHECK(found.counters == 3);
+  CHECK(sample.after([](RawDatabase raw) { raw.compact(); }) == "nothing");
+  CHECK(sample.verified().tables > 0);
+  CHECK(sample.verified().table_bytes > 0);
+}
+
+TEST_CASE("a damaged row and a row under a wrong key are told") {
+  CHECK(Sample().after([](RawDatabase raw) { raw.put("operations", key_of_one, "garbage"); }) ==
+        "operations: the row is damaged");
+  CHECK(Sample().after([](RawDatabase raw) {
+    const Bytes row = raw.rows("operations").at(key_of_one);
+    raw.erase("operations", key_of_one);
+    raw.put("operations", key_of_operation("sum", "other").bytes, row);
+  }) == "operations: the row lies under another key than that of its ids");
+}
+
+TEST_CASE("a result that is not canonical is told") {
+  const std::string said = Sample().after([](RawDatabase raw) {
+    Bytes row = raw.rows("operations").at(key_of_one);
+    store::RecordDecoder decoder;
+    auto record = decoder.operation(row);
+    REQUIRE(record.has_value());
+    record->result = std::string_view("\xCC\x01", 2); // 1, not in its shortest form
+    Bytes harmed;
+    store::encode_operation(*record, harmed);
+    raw.put("operations", key_of_one, harmed);
+  });
+  CHECK(said == "operations: its result has no canonical form");
+}
+
+TEST_CASE("a dead letter that is damaged or whose bytes were changed is told") {
+  for (const Outcome reason : {Outcome::conflict, Outcome::failed, Outcome::invalid}) {
+    Sample sample;
+    DeadLetter letter = sample.letter_of(reason);
+    CHECK(sample.after([&](RawDatabase raw) { raw.put("dead_letters", letter.id.view(), "garbage"); }) ==
+          "dead_letters: the row is damaged");
+  }
+  for (const Outcome reason : {Outcome::conflict, Outcome::failed}) {
+    Sample sample;
+    DeadLetter letter = sample.letter_of(reason);
+    letter.bytes = job_bytes("one", {8});
+    Bytes row;
+    store::encode_dead_letter(letter, row);
+    CHECK(sample.after([&](RawDatabase raw) { raw.put("dead_letters", letter.id.view(), row); }) ==
+          "dead_letters: its digest or its ids are not those of its bytes");
+  }
+  Sample sample;
+  DeadLetter letter = sample.letter_of(Outcome::invalid);
+  letter.bytes += "!";
+  Bytes row;
+  store::encode_dead_letter(letter, row);
+  CHECK(sample.after([&](RawDatabase raw) { raw.put("dead_letters", letter.id.view(), row); }) ==
+        "dead_letters: the row lies under another id than that of its bytes");
+}
+
+TEST_CASE("a conflict whose row is gone and counters that do not fit are told") {
+  CHECK(Sample().after([](RawDatabase raw) { raw.erase("operations", key_of_one); }) ==
+        "dead_letters: the row that it was in conflict with is not there, or is another");
+  CHECK(Sample().after([](RawDatabase raw) { raw.erase("operations", key_of_operation("sum", "two").bytes); }) ==
+        "meta: the counters say 2 results, and there are 1");
+  Sample sample;
+  const DeadLetter letter = sample.letter_of(Outcome::failed);
+  CHECK(sample.after([&](RawDatabase raw) { raw.erase("dead_letters", letter.id.view()); }) ==
+        "meta: the counters say 3 dead letters, and there are 2");
+}
+
+TEST_CASE("unknown names and a gap in the audit are told") {
+  CHECK(Sample().after([](RawDatabase raw) { raw.put("meta", "stranger", "x"); }) ==
+        "meta: the row is damaged, or of a name that is not known");
+  CHECK(Sample().after([](RawDatabase raw) {
+    const Bytes row = raw.rows("meta").at(store::audit_name(2));
+    raw.erase("meta", store::audit_name(2));
+    raw.put("meta", store::audit_name(3), row);
+  }) == "meta: rows of the audit before this one are missing");
+}
+
+TEST_CASE("counters that were lost are made anew by an opening that accepts the loss") {
+  Sample sample;
+  CHECK(sample.after([](RawDatabase raw) {
+    raw.erase("meta", store::lane_counters_name(0));
+    raw.erase("meta", store::lane_bytes_name(0));
+  }) != "nothing");
+  sample.close();
+  sample.options.accept_loss = true;
+  sample.open();
+  CHECK(sample.verified().problems == 0);
+  sample.options.accept_loss = false;
+  sample.reopen();
+  static_cast<void>(sample.commit({job_bytes("three", {3}), "garbage of another kind"}));
+  CHECK(sample.verified().problems == 0);
+}
+
+TEST_CASE("commits are counted and their syncs timed") {
+  StoreCounters counters;
+  StoreHarness harness;
+  harness.options.counters = &counters;
+  harness.open();
+  CHECK(counters.commits == 0);
+  static_cast<void>(harness.commit_one(job_bytes("one", {1})));
+  static_cast<void>(harness.commit_one(job_bytes("two", {2})));
+  CHECK(counters.commits == 2);
+  CHECK(counters.log_syncs == 2);
+  static_cast<void>(harness.commit_one(job_bytes("two", {2}))); // a duplicate needs none
+  CHECK(counters.commits == 2);
+  harness.options.durability = Durability::page_cache;
+  harness.reopen();
+  static_cast<void>(harness.commit_one(job_bytes("three", {3})));
+  CHECK(counters.commits == 3);
+  CHECK(counters.log_syncs == 2);
+}
