@@ -42,9 +42,10 @@ inline constexpr std::size_t rows_per_answer_max = 100;
 // Messages waiting in one peer's pipe, each way. With the size of a message it bounds the memory of a peer. A worker
 // lets fewer messages of jobs wait where its memory is short (WorkerOptions::memory_bytes).
 inline constexpr int receive_high_water_messages_max = 16;
-inline constexpr int send_high_water_messages = 16;
-// One frame of replies: small, as many may wait for a sender that does not read them; and it holds any one reply.
-inline constexpr std::size_t reply_frame_bytes_max = 68 * 1024;
+inline constexpr int send_high_water_messages = 64;
+// Bytes of replies after which their frame is closed. Small, as many may wait for a sender that does not read them; a
+// reply that is larger by itself has a frame by itself.
+inline constexpr std::size_t reply_frame_bytes_target = 16 * 1024;
 // Senders whose way back the worker remembers; the one silent for longest is forgotten first and greets again.
 inline constexpr std::size_t known_senders_max = 4096;
 // One frame of an answer: a dead letter with its bytes, or a page of rows.
@@ -121,9 +122,11 @@ inline constexpr std::chrono::seconds accepted_ask_again{30};
 static_assert(operation_id_bytes_max <= 255 && effect_key_bytes_max <= 255 && type_bytes_max <= 255,
               "the key prefixes each of them with one byte of length");
 static_assert(envelope_bytes_max < message_bytes_max, "a message holds at least one job");
-static_assert(result_bytes_max + detail_bytes_max + 2 * envelope_bytes_max <= reply_frame_bytes_max,
-              "any one reply fits a frame");
-static_assert(reply_frame_bytes_max <= message_bytes_max, "a sender receives any frame of replies");
+static_assert(result_bytes_max + detail_bytes_max + 2 * envelope_bytes_max <= message_bytes_max &&
+                  reply_frame_bytes_target <= message_bytes_max,
+              "a sender receives any frame of replies");
+static_assert(detail_bytes_max + 2 * envelope_bytes_max <= reply_frame_bytes_target,
+              "only a large result makes a frame larger");
 static_assert(outgoing_bytes_max >= 2 * answer_bytes_max, "any one answer fits beside another");
 static_assert(answer_bytes_max >= 2 * message_bytes_max &&
                   answer_bytes_max >= rows_per_answer_max * 8 * detail_bytes_max,

@@ -229,7 +229,7 @@ Bytes encode_answer(BytesView answer) {
 void RepliesEncoder::add(const Reply &reply) {
   constexpr std::size_t reply_overhead_max = 64;
   const std::size_t bytes = reply.result.size() + reply.detail.size() + reply_overhead_max;
-  if (count_ > 0 && entries_.size() + bytes + limits::envelope_bytes_max > limits::reply_frame_bytes_max)
+  if (count_ > 0 && entries_.size() + bytes + limits::envelope_bytes_max > limits::reply_frame_bytes_target)
     finish_frame();
   Writer writer(entries_);
   writer.array(5).positive(number_of(reply.sequence)).binary(reply.tag.view());

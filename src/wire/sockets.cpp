@@ -8,6 +8,11 @@ namespace {
 // Half-open tcp connections are found and closed; a peer that is merely idle answers.
 constexpr int heartbeat_interval_ms = 5'000;
 constexpr int heartbeat_timeout_ms = 15'000;
+// The same for the jobs sockets, by the kernel: where jobs wait, ZeroMQ reads nothing, so it would miss the answer to
+// its own heartbeat, close the connection and, with the next one, take in as many messages again.
+constexpr int keepalive_idle_s = 15;
+constexpr int keepalive_interval_s = 5;
+constexpr int keepalive_probes = 3;
 // Replies that were handed over go out although the process is ending.
 constexpr int replies_linger_ms = 1'000;
 // A message that is being written when the sender stops will be sent again anyway.
@@ -22,14 +27,25 @@ zmq::socket_t make_socket(zmq::context_t &context, zmq::socket_type type, int li
   socket.set(zmq::sockopt::maxmsgsize, static_cast<std::int64_t>(message_bytes_max));
   socket.set(zmq::sockopt::rcvhwm, limits::receive_high_water_messages_max);
   socket.set(zmq::sockopt::sndhwm, limits::send_high_water_messages);
+  return socket;
+}
+
+void add_heartbeats(zmq::socket_t &socket) {
   socket.set(zmq::sockopt::heartbeat_ivl, heartbeat_interval_ms);
   socket.set(zmq::sockopt::heartbeat_timeout, heartbeat_timeout_ms);
-  return socket;
+}
+
+void add_keepalive(zmq::socket_t &socket) {
+  socket.set(zmq::sockopt::tcp_keepalive, 1);
+  socket.set(zmq::sockopt::tcp_keepalive_idle, keepalive_idle_s);
+  socket.set(zmq::sockopt::tcp_keepalive_intvl, keepalive_interval_s);
+  socket.set(zmq::sockopt::tcp_keepalive_cnt, keepalive_probes);
 }
 
 zmq::socket_t make_dealer(zmq::context_t &context) {
   auto socket = make_socket(context, zmq::socket_type::dealer, no_linger, limits::answer_bytes_max);
   socket.set(zmq::sockopt::immediate, true);
+  add_heartbeats(socket);
   return socket;
 }
 
@@ -57,6 +73,7 @@ Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endp
   return guarded(endpoint, "bind the jobs socket", [&] {
     auto socket = make_socket(context, zmq::socket_type::pull, no_linger, limits::message_bytes_max);
     socket.set(zmq::sockopt::rcvhwm, high_water_messages);
+    add_keepalive(socket);
     socket.bind(endpoint);
     return socket;
   });
@@ -67,6 +84,7 @@ Result<zmq::socket_t> bind_replies(zmq::context_t &context, const std::string &e
     auto socket = make_socket(context, zmq::socket_type::router, replies_linger_ms, limits::query_bytes_max);
     // A reply to a peer that is gone is reported, and dropped by us, rather than dropped in silence.
     socket.set(zmq::sockopt::router_mandatory, true);
+    add_heartbeats(socket);
     socket.bind(endpoint);
     return socket;
   });
@@ -76,6 +94,7 @@ Result<zmq::socket_t> connect_jobs(zmq::context_t &context, const std::string &e
   return guarded(endpoint, "connect to the jobs socket", [&] {
     auto socket = make_socket(context, zmq::socket_type::push, no_linger, limits::message_bytes_max);
     socket.set(zmq::sockopt::sndhwm, jobs_send_high_water_messages);
+    add_keepalive(socket);
     // Nothing is queued for a worker that is not there: its jobs stay with the sender.
     socket.set(zmq::sockopt::immediate, true);
     socket.connect(endpoint);

@@ -21,7 +21,7 @@ std::size_t cache_bytes(std::size_t memory_bytes) {
 }
 
 // What one sender may make the worker hold, beside messages of jobs: the replies that it does not read.
-constexpr std::size_t replies_bytes = (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_max;
+constexpr std::size_t replies_bytes = (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_target;
 
 Error too_little(std::size_t memory_bytes, unsigned senders, std::size_t needed_bytes) {
   return {.code = ErrorCode::usage,

@@ -3,44 +3,17 @@
 // show: the call was not executed, so the kernel still holds the bytes; losing them is for the power-loss tests.
 #include <doctest/doctest.h>
 
-#include <fstream>
 #include <optional>
 
-#include <sys/mount.h>
 #include <unistd.h>
 
+#include "support/small_disk.hpp"
 #include "support/worker_process.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
-
-// A file system of its own, a few MiB large, in memory.
-class SmallDisk {
-public:
-  SmallDisk() { mounted_ = ::mount("tmpfs", path().c_str(), "tmpfs", 0, "size=24m") == 0; }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk &) = delete;
-  SmallDisk &operator=(const SmallDisk &) = delete;
-
-  [[nodiscard]] bool is_mounted() const { return mounted_; }
-  [[nodiscard]] const std::filesystem::path &path() const { return directory_.path(); }
-
-  void fill() const {
-    const std::string block(64 * 1024, 'x');
-    std::ofstream file(path() / "filler", std::ios::binary);
-    while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
-    }
-  }
-  void free() const { std::filesystem::remove(path() / "filler"); }
-
-private:
-  TempDirectory directory_;
-  bool mounted_ = false;
-};
 
 Line stats_of(const WorkerProcess &worker) {
   return run_command({"stats", "--replies", worker.replies()}).line();

@@ -1,5 +1,5 @@
 // Verifies each rule of the redelivery state machine by itself. Not verified here: long mixed histories
-// (redelivery_simulation_test.cpp), and sockets.
+// (tests/simulation), and sockets.
 #include "delivery/redelivery.hpp"
 
 #include <chrono>

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "onced/bytes.hpp"
+#include "onced/clock.hpp"
+#include "onced/ids.hpp"
+#include "onced/outcome.hpp"
+
+namespace simulation {
+
+enum class JobKind : std::uint8_t {
+  pure,           // stored in the transaction that finds its key absent
+  refused,        // its handler fails it; the key stays free
+  queued,         // accepted first
+  queued_refused, // accepted first, and failed by its handler
+  garbage,        // no job at all
+};
+
+// A job as its producer means it.
+struct Job {
+  std::uint8_t sender = 0;
+  std::uint8_t key = 0;
+  std::uint8_t intent = 0; // of this key: what a digest tells apart
+  JobKind kind = JobKind::pure;
+  onced::Bytes bytes;
+  onced::Tag tag;
+  onced::WallTime issued_at;
+  onced::Sequence sequence{0}; // 0: not submitted
+  bool told = false;           // its caller has been told a final outcome
+};
+
+// The model of the truth: what is on the worker's stable storage, and so which final outcomes may be told. It throws
+// `Broken` where a write or an outcome breaks a rule.
+class Ledger {
+public:
+  static constexpr std::size_t keys_max = 8;
+
+  enum class Phase : std::uint8_t { absent, pending, committed, failed };
+  struct Row {
+    Phase phase = Phase::absent;
+    std::uint8_t intent = 0;
+    std::size_t owner = 0;    // the job that made it
+    std::uint64_t result = 0; // no two executions have the same
+  };
+
+  explicit Ledger(std::size_t jobs) : letters_(jobs, false) {}
+
+  [[nodiscard]] const Row &row(std::size_t key) const { return rows_[key]; }
+
+  // A queued job claims its key.
+  void claim(const Job &job, std::size_t owner);
+  // The effect. Returns its result.
+  std::uint64_t commit(const Job &job, std::size_t owner);
+  // A queued job is given up.
+  void fail(const Job &job, std::size_t owner);
+  void bury(std::size_t job) { letters_[job] = true; }
+
+  // Whether this final outcome may be told of the job.
+  void judge(const Job &job, std::size_t index, onced::Outcome outcome, std::uint64_t result) const;
+
+private:
+  void judge_success(const Job &job, std::size_t index, bool stored, std::uint64_t result) const;
+
+  std::array<Row, keys_max> rows_;
+  std::vector<bool> letters_; // by job: it is a dead letter
+  std::uint64_t executions_ = 0;
+};
+
+} // namespace simulation

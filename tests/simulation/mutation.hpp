@@ -1,0 +1,49 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "rules.hpp"
+
+namespace simulation {
+
+// A fault planted in the world around the state machine, which the simulation must find.
+enum class Mutation : std::uint8_t {
+  none,
+  early_acknowledgement,
+  no_guard,
+  forgotten_attempts,
+  dropped_boot,
+  any_tag,
+  no_window,
+  waits_inside,
+  impatient,
+  wall_clock,
+  forgetful_outbox,
+};
+
+struct MutationTraits {
+  Mutation mutation;
+  std::string_view name;
+  std::string_view rule; // by which it must be found
+  std::string_view what;
+};
+
+inline constexpr std::array<MutationTraits, 10> mutation_table{{
+    {Mutation::early_acknowledgement, "early-acknowledgement", rules::committed,
+     "the worker replies when it takes a job and commits it afterwards"},
+    {Mutation::no_guard, "no-guard", rules::one_effect,
+     "the worker looks a key up and commits later without looking again"},
+    {Mutation::forgotten_attempts, "forgotten-attempts", rules::attempts, "every send says that it is the first"},
+    {Mutation::dropped_boot, "dropped-boot", rules::new_boot, "the sender never hears of a second boot id"},
+    {Mutation::any_tag, "any-tag", rules::tag_fits, "a reply's tag is replaced by the one that the sender has"},
+    {Mutation::no_window, "no-window", rules::window, "the sender's window is boundless"},
+    {Mutation::waits_inside, "waits-inside", rules::waits_outside, "the sender never hears of accepted and busy"},
+    {Mutation::impatient, "impatient", rules::not_early, "the sender's timeout is a quarter of what it is said to be"},
+    {Mutation::wall_clock, "wall-clock", rules::wall_time, "the sender's hellos are late while wall time is ahead"},
+    {Mutation::forgetful_outbox, "forgetful-outbox", rules::nothing_vanishes,
+     "a job leaves the outbox when it is sent"},
+}};
+
+} // namespace simulation

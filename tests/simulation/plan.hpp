@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "chance.hpp"
+#include "delivery/redelivery.hpp"
+
+namespace simulation {
+
+// What one world is like. Each kind of fault is absent from a good part of the worlds, so that none hides another.
+struct Plan {
+  using Duration = onced::MonotonicTime::duration;
+
+  std::size_t senders = 1;
+  std::size_t jobs = 1;
+  std::size_t keys = 1;
+  std::size_t intents = 1;               // of each key
+  Duration horizon{};                    // jobs are submitted and faults happen before it, and none after it
+  onced::RedeliveryOptions redelivery;   // of every sender
+  std::size_t jobs_per_message = 1;      // that a sender asks its state machine for
+  std::size_t job_bytes_per_message = 1; //
+
+  std::uint64_t loss_percent = 0;
+  std::uint64_t copies_percent = 0;
+  Duration delay_max{};
+  std::uint64_t late_percent = 0; // of messages that come seconds late
+  Duration late_max{};
+  std::uint64_t refused_percent = 0; // of the sends that find the sender's pipe full
+
+  Duration commit_max{};
+  Duration execution_max{};
+  std::uint64_t crash_percent = 0;         // of the worker's commits: it crashes just before or just after
+  std::uint64_t write_failure_percent = 0; // of the worker's commits: whether the row is there is unknown
+  std::size_t worker_crashes = 0;
+  std::size_t sender_crashes = 0;
+  std::size_t busy_times = 0;
+  std::size_t outages = 0;
+  std::size_t forgeries = 0;
+
+  static Plan drawn(Chance &chance);
+
+  // The longest time from the horizon to the last settlement.
+  [[nodiscard]] Duration settling_max() const;
+};
+
+// Of one silent or busy time, and of one restart.
+inline constexpr std::chrono::seconds pause_max{3};
+// A sender says hello this often; more often until it is greeted.
+inline constexpr std::chrono::seconds hello_interval{5};
+inline constexpr std::chrono::milliseconds hello_retry{500};
+
+} // namespace simulation
