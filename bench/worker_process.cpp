@@ -101,9 +101,11 @@ Result<WorkerProcess> WorkerProcess::start(const std::string &command, const std
 }
 
 Result<void> WorkerProcess::spawn(const std::vector<std::string> &arguments) {
-  std::vector<std::string> words{
-      command_,           "serve", "--data", directory_ / "data", "--jobs", "tcp://127.0.0.1:*", "--replies",
-      "tcp://127.0.0.1:*"};
+  std::vector<std::string> words{command_,    "serve",
+                                 "--data",    directory_ / "data",
+                                 "--jobs",    "tcp://127.0.0.1:*",
+                                 "--replies", "tcp://127.0.0.1:*",
+                                 "--senders", "1"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const auto child = spawn_child(words, log());
   if (!child) return tl::unexpected(child.error());

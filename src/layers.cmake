@@ -33,6 +33,8 @@ onced_layer(store
   src/store/descriptor.cpp
   src/store/directory_lock.cpp
   src/store/durable_mark.cpp
+  src/store/info_log.cpp
+  src/store/log_files.cpp
   src/store/measured_commit.cpp
   src/store/names.cpp
   src/store/records.cpp

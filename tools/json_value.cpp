@@ -94,7 +94,8 @@ bool is_text(const Json &value) {
 
 std::optional<Json> json_of_messagepack(BytesView bytes, Binaries binaries) {
   std::vector<Token> tokens;
-  if (!messagepack::tokenize(bytes, tokens, bytes.size())) return std::nullopt;
+  constexpr std::size_t nesting_max = limits::nesting_max + 1; // a result, inside the map of an answer
+  if (!messagepack::tokenize(bytes, tokens, bytes.size(), nesting_max)) return std::nullopt;
   auto value = Converter(tokens, binaries).value();
   if (value && !is_text(*value)) return std::nullopt;
   return value;

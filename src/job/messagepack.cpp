@@ -9,7 +9,8 @@ namespace {
 
 class Tokenizer final : public msgpack::null_visitor {
 public:
-  Tokenizer(std::vector<Token> &tokens, std::size_t tokens_max) : tokens_(tokens), tokens_max_(tokens_max) {}
+  Tokenizer(std::vector<Token> &tokens, std::size_t tokens_max, std::size_t nesting_max)
+      : tokens_(tokens), tokens_max_(tokens_max), nesting_max_(nesting_max) {}
 
   bool visit_nil() { return add({}); }
   bool visit_boolean(bool value) { return add({.kind = Kind::boolean, .number = value ? 1U : 0U, .bytes = {}}); }
@@ -27,10 +28,10 @@ public:
   bool visit_bin(const char *data, std::uint32_t size) { return add({.kind = Kind::binary, .bytes = {data, size}}); }
   bool visit_ext(const char *data, std::uint32_t size) { return add({.kind = Kind::extension, .bytes = {data, size}}); }
   bool start_array(std::uint32_t size) {
-    return ++depth_ <= limits::nesting_max && add({.kind = Kind::array, .number = size, .bytes = {}});
+    return ++depth_ <= nesting_max_ && add({.kind = Kind::array, .number = size, .bytes = {}});
   }
   bool start_map(std::uint32_t pairs) {
-    return ++depth_ <= limits::nesting_max && add({.kind = Kind::map, .number = pairs, .bytes = {}});
+    return ++depth_ <= nesting_max_ && add({.kind = Kind::map, .number = pairs, .bytes = {}});
   }
   bool end_array() { return close(); }
   bool end_map() { return close(); }
@@ -48,6 +49,7 @@ private:
 
   std::vector<Token> &tokens_;
   std::size_t tokens_max_;
+  std::size_t nesting_max_;
   std::size_t depth_ = 0;
 };
 
@@ -65,9 +67,9 @@ template <class Pack> void pack(Bytes &out, Pack &&write) {
 
 } // namespace
 
-bool tokenize(BytesView bytes, std::vector<Token> &tokens, std::size_t tokens_max) {
+bool tokenize(BytesView bytes, std::vector<Token> &tokens, std::size_t tokens_max, std::size_t nesting_max) {
   tokens.clear();
-  Tokenizer tokenizer(tokens, tokens_max);
+  Tokenizer tokenizer(tokens, tokens_max, nesting_max);
   std::size_t offset = 0;
   return msgpack::parse(bytes.data(), bytes.size(), offset, tokenizer) && offset == bytes.size();
 }

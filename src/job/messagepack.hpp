@@ -26,9 +26,10 @@ struct Token {
 };
 
 // Reads one MessagePack value that fills `bytes` exactly. False where it does not, or where it has more than
-// `tokens_max` tokens or nests deeper than limits::nesting_max; `tokens` then holds those before the fault. It keeps
+// `tokens_max` tokens or nests deeper than `nesting_max`; `tokens` then holds those before the fault. It keeps
 // its memory between calls.
-[[nodiscard]] bool tokenize(BytesView bytes, std::vector<Token> &tokens, std::size_t tokens_max);
+[[nodiscard]] bool tokenize(BytesView bytes, std::vector<Token> &tokens, std::size_t tokens_max,
+                            std::size_t nesting_max = limits::nesting_max);
 
 // Takes tokens one after another, each of the kind that the grammar asks for. After the first mismatch every further
 // call fails too, so a grammar may be read in one go and checked once with `ok`.

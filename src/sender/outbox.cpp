@@ -15,6 +15,7 @@
 #include "store/database.hpp"
 #include "store/descriptor.hpp"
 #include "store/environment.hpp"
+#include "store/info_log.hpp"
 
 namespace onced::sender {
 namespace {
@@ -102,7 +103,8 @@ Bytes encoded(std::uint64_t number) {
 
 // --- Options, each with its reason ----------------------------------------------------------------------------------
 
-rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &environment) {
+rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &environment,
+                                    const std::filesystem::path &directory) {
   rocksdb::DBOptions db;
   if (environment) db.env = environment->env();
   db.create_if_missing = true;
@@ -120,10 +122,7 @@ rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &e
   db.max_open_files = 64;
   // Tables are written out as they grow, so that a log sync does not queue behind one.
   db.bytes_per_sync = mebibyte;
-  // The info log: warnings only, bounded. Its default level depends on the build type.
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.max_log_file_size = mebibyte;
-  db.keep_log_file_num = 2;
+  db.info_log = std::make_shared<store::InfoLog>(directory / "rocksdb.log");
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   return db;
@@ -216,7 +215,7 @@ Outbox::~Outbox() {
 }
 
 Result<void> Outbox::open_database() {
-  const rocksdb::DBOptions options = database_options(environment_);
+  const rocksdb::DBOptions options = database_options(environment_, directory_);
   if (auto checked = check_families(options, directory_, path()); !checked) return checked;
   const auto family = family_options(rocksdb::NewLRUCache(limits::outbox_cache_bytes));
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{{rocksdb::kDefaultColumnFamilyName, family},

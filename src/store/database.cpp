@@ -6,6 +6,8 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/listener.h>
 
+#include "store/info_log.hpp"
+#include "store/log_files.hpp"
 #include "store/tuning.hpp"
 
 namespace onced::store {
@@ -13,10 +15,16 @@ namespace onced::store {
 // Told by RocksDB's background threads, asked by ours.
 class Health final : public rocksdb::EventListener {
 public:
-  // Set before the database opens and cleared before it closes.
-  void watch(DurableMark *mark) {
+  // From before the database opens until before it closes. `synced`: every commit is on stable storage.
+  void watch(DurableMark &mark, std::filesystem::path database, bool synced) {
     const std::scoped_lock lock(mutex_);
-    mark_ = mark;
+    mark_ = &mark;
+    path_ = std::move(database);
+    synced_ = synced;
+  }
+  void rest() {
+    const std::scoped_lock lock(mutex_);
+    mark_ = nullptr;
   }
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status *status) override {
@@ -25,10 +33,19 @@ public:
     failed_.store(true, std::memory_order_release);
   }
 
-  // A memtable has become a table, and its log is about to go: a good moment to put the mark on stable storage.
+  // A memtable is full, so its log is complete: commits go on in another one. What it holds of other families is not
+  // flushed, so it will be needed beside the new one.
+  void OnFlushBegin(rocksdb::DB *, const rocksdb::FlushJobInfo &) override {
+    const std::scoped_lock lock(mutex_);
+    remember_logs();
+  }
+
+  // A memtable has become a table, and its log may go: a good moment to put the mark on stable storage.
   void OnFlushCompleted(rocksdb::DB *, const rocksdb::FlushJobInfo &) override {
     const std::scoped_lock lock(mutex_);
-    if (mark_ != nullptr) mark_->sync();
+    if (mark_ == nullptr) return;
+    remember_logs();
+    mark_->sync();
   }
 
   [[nodiscard]] rocksdb::Status error() const {
@@ -38,10 +55,20 @@ public:
   }
 
 private:
+  // All but the newest log are complete. Where commits are not synced, nobody knows what of them is on stable storage.
+  void remember_logs() {
+    if (mark_ == nullptr || !synced_) return;
+    auto logs = log_files(path_);
+    if (!logs.empty()) logs.pop_back();
+    mark_->remember(logs);
+  }
+
   mutable std::mutex mutex_;
   std::atomic<bool> failed_{false};
   rocksdb::Status error_;
   DurableMark *mark_ = nullptr;
+  std::filesystem::path path_;
+  bool synced_ = false;
 };
 
 namespace {
@@ -54,6 +81,13 @@ Error loss_error(const std::string &concerns, const std::string &cause) {
       .remedy =
           "restore the missing files; or open with --accept-loss to go on without those rows, whose jobs would then "
           "take effect again if they are delivered again"};
+}
+
+// RocksDB names the file where it can; of a damaged log only its warnings do.
+Error opening_error(const rocksdb::Status &status, const std::string &concerns, const std::string &damage) {
+  Error error = status_error(status, concerns);
+  if (status.IsCorruption() && !damage.empty()) error.cause += "; " + damage;
+  return error;
 }
 
 bool database_exists(const std::filesystem::path &path) {
@@ -137,23 +171,31 @@ Result<std::unique_ptr<Database>> Database::open(const StoreOptions &options) {
   if (!mark) return tl::unexpected(mark.error());
   if (!options.read_only && !options.accept_loss && mark->sequence() > 0) {
     if (auto looked = look_first(options); !looked) return tl::unexpected(looked.error());
+    if (auto kept = keep_logs(path, *mark); !kept) return tl::unexpected(kept.error());
   }
 
   std::unique_ptr<Database> database(
       new Database(path, options.read_only, options.environment, std::move(*mark), std::make_shared<Health>()));
   if (auto opened = database->open_files(options); !opened) return tl::unexpected(opened.error());
 
-  const std::uint64_t last = database->db_->GetLatestSequenceNumber();
-  if (last < database->mark_.sequence()) {
-    if (!options.accept_loss || options.read_only) {
-      return tl::unexpected(
-          loss_error(path.string(), "the last sequence number is " + std::to_string(last) + ", but " +
-                                        std::to_string(database->mark_.sequence()) +
-                                        " was on stable storage: a log (*.log) was cut short or deleted"));
-    }
+  if (const auto loss = database->suspected_loss()) {
+    if (!options.accept_loss || options.read_only) return tl::unexpected(loss_error(path.string(), *loss));
+    const std::uint64_t last = database->db_->GetLatestSequenceNumber();
     if (auto reset = database->mark_.reset(last); !reset) return tl::unexpected(reset.error());
   }
   return database;
+}
+
+// What the mark knows to be missing. RocksDB itself opens without a log, or without its end.
+std::optional<std::string> Database::suspected_loss() const {
+  const std::uint64_t last = db_->GetLatestSequenceNumber();
+  if (last < mark_.sequence()) {
+    return "the last sequence number is " + std::to_string(last) + ", but " + std::to_string(mark_.sequence()) +
+           " was on stable storage: a log (*.log) was cut short or deleted";
+  }
+  std::uint64_t first_needed = 0;
+  if (!db_->GetIntProperty(rocksdb::DB::Properties::kMinLogNumberToKeep, &first_needed)) return std::nullopt;
+  return missing_log(path_, mark_.complete_logs(), first_needed);
 }
 
 // RocksDB's opening writes out what it recovers and will not look at those logs again: a log that is put back after a
@@ -167,6 +209,18 @@ Result<void> Database::look_first(const StoreOptions &options) {
   return {};
 }
 
+// The opening turns the logs into tables and deletes them, and a MANIFEST that is cut short later on forgets those
+// tables: it would ask for these logs again. That they are there is known; that all their bytes are on stable storage
+// is not.
+Result<void> Database::keep_logs(const std::filesystem::path &path, DurableMark &mark) {
+  if (auto synced = sync_directory(path); !synced) return synced;
+  auto logs = log_files(path);
+  for (LogFile &log : logs)
+    log.bytes = 0;
+  mark.remember(logs);
+  return {};
+}
+
 Database::Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
                    DurableMark mark, std::shared_ptr<Health> health)
     : path_(std::move(path)), read_only_(read_only), environment_(std::move(environment)), mark_(std::move(mark)),
@@ -176,6 +230,8 @@ Result<void> Database::open_files(const StoreOptions &options) {
   const auto cache = rocksdb::NewLRUCache(options.block_cache_bytes);
   rocksdb::DBOptions db_options = database_options(options, cache);
   db_options.listeners = {health_};
+  const auto log = std::make_shared<InfoLog>(read_only_ ? std::filesystem::path() : options.directory / "rocksdb.log");
+  db_options.info_log = log;
   if (database_exists(path_)) {
     if (auto checked = check_families(db_options, path_.string()); !checked) return checked;
   }
@@ -184,18 +240,18 @@ Result<void> Database::open_files(const StoreOptions &options) {
   if (read_only_) {
     status = rocksdb::DB::OpenForReadOnly(db_options, path_.string(), column_families(cache), &families_, &db);
   } else {
-    health_->watch(&mark_);
+    health_->watch(mark_, path_, options.durability == Durability::fsync);
     status = rocksdb::TransactionDB::Open(db_options, transaction_options(), path_.string(), column_families(cache),
                                           &families_, &transactions_);
     db = transactions_;
   }
-  if (!status.ok()) return tl::unexpected(status_error(status, path_.string()));
+  if (!status.ok()) return tl::unexpected(opening_error(status, path_.string(), log->damage()));
   db_.reset(db);
   return {};
 }
 
 Database::~Database() {
-  health_->watch(nullptr);
+  health_->rest();
   if (!db_) return;
   for (auto *family : families_)
     db_->DestroyColumnFamilyHandle(family);

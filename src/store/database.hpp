@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ private:
   Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
            DurableMark mark, std::shared_ptr<Health> health);
   [[nodiscard]] static Result<void> look_first(const StoreOptions &options);
+  [[nodiscard]] static Result<void> keep_logs(const std::filesystem::path &path, DurableMark &mark);
+  [[nodiscard]] std::optional<std::string> suspected_loss() const;
   [[nodiscard]] Result<void> open_files(const StoreOptions &options);
 
   std::filesystem::path path_;

@@ -89,10 +89,6 @@ rocksdb::DBOptions database_options(const StoreOptions &options, const std::shar
   // Tables are written out as they grow, not all at their end, so that a log sync does not queue behind one.
   db.bytes_per_sync = mebibyte;
 
-  // The info log: warnings only, bounded. Its default level depends on the build type.
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.max_log_file_size = 4 * mebibyte;
-  db.keep_log_file_num = 4;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   return db;

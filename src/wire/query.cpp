@@ -6,6 +6,8 @@
 #include <zmq.hpp>
 
 #include "job/messagepack.hpp"
+#include "job/utf8.hpp"
+#include "onced/limits.hpp"
 #include "wire/messages.hpp"
 #include "wire/sockets.hpp"
 
@@ -392,7 +394,7 @@ Bytes answer_error(const Error &error) {
       .string("code")
       .string(name_of(error.code))
       .string("concerns")
-      .string(error.concerns)
+      .string(utf8::repaired(error.concerns, limits::detail_bytes_max)) // it may be what a stranger has sent
       .string("cause")
       .string(error.cause)
       .string("remedy")

@@ -1,6 +1,7 @@
 // The file `durable.mark` by itself. What an opening makes of it is in opening_test.cpp.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 #include <thread>
@@ -31,14 +32,20 @@ std::uint64_t read_again(const TempDirectory &directory) {
 
 } // namespace
 
-TEST_CASE("the mark is 24 bytes of which the last eight are the sequence") {
+TEST_CASE("the mark is its sequence and then its logs") {
   const TempDirectory directory;
   auto mark = DurableMark::create(directory.path());
   REQUIRE(mark.has_value());
   CHECK(mark->sequence() == 0);
   mark->advance(0x0102030405060708);
-  CHECK(content_of(directory.path() / "durable.mark") ==
-        std::string("onced mark 1\0\0\0\n\x08\x07\x06\x05\x04\x03\x02\x01", 24));
+  mark->remember(std::vector<LogFile>{{.number = 0x0A0B, .bytes = 0x0C0D}});
+  const std::string content = content_of(directory.path() / "durable.mark");
+  CHECK(content.size() == 32 + 64 * 16);
+  CHECK(content.substr(0, 48) == std::string("onced mark 2\0\0\0\n"
+                                             "\x08\x07\x06\x05\x04\x03\x02\x01\0\0\0\0\0\0\0\0"
+                                             "\x0B\x0A\0\0\0\0\0\0\x0D\x0C\0\0\0\0\0\0",
+                                             48));
+  CHECK(content.find_first_not_of('\0', 48) == std::string::npos);
   CHECK(read_again(directory) == 0x0102030405060708);
 }
 
@@ -53,6 +60,41 @@ TEST_CASE("the mark only rises unless it is reset") {
   CHECK(mark->reset(7).has_value());
   CHECK(mark->sequence() == 7);
   CHECK(read_again(directory) == 7);
+}
+
+TEST_CASE("the newest logs are remembered with the most bytes that they had") {
+  const TempDirectory directory;
+  auto mark = DurableMark::create(directory.path());
+  REQUIRE(mark.has_value());
+  for (std::uint64_t number = 1; number <= 100; ++number)
+    mark->remember(std::vector<LogFile>{{.number = number, .bytes = 10 * number}});
+  mark->remember(std::vector<LogFile>{{.number = 100, .bytes = 0}, {.number = 3, .bytes = 30}});
+  const auto again = DurableMark::open(directory.path(), true);
+  REQUIRE(again.has_value());
+  auto logs = again->complete_logs();
+  CHECK(logs == mark->complete_logs());
+  REQUIRE(logs.size() == 64);
+  std::sort(logs.begin(), logs.end(),
+            [](const LogFile &left, const LogFile &right) { return left.number < right.number; });
+  CHECK(logs.front() == LogFile{.number = 37, .bytes = 370});
+  CHECK(logs.back() == LogFile{.number = 100, .bytes = 1000});
+  CHECK(mark->reset(7).has_value());
+  CHECK(DurableMark::open(directory.path(), true)->complete_logs().empty());
+}
+
+TEST_CASE("a mark of the first form is read and made anew by who may write") {
+  const TempDirectory directory;
+  const auto path = directory.path() / "durable.mark";
+  const std::string first("onced mark 1\0\0\0\n\x07\0\0\0\0\0\0\0", 24);
+  std::ofstream(path, std::ios::binary) << first;
+  CHECK(read_again(directory) == 7);
+  CHECK(content_of(path) == first);
+  auto mark = DurableMark::open(directory.path(), false);
+  REQUIRE(mark.has_value());
+  CHECK(mark->sequence() == 7);
+  mark->remember(std::vector<LogFile>{{.number = 4, .bytes = 40}});
+  CHECK(read_again(directory) == 7);
+  CHECK(DurableMark::open(directory.path(), true)->complete_logs() == std::vector<LogFile>{{.number = 4, .bytes = 40}});
 }
 
 TEST_CASE("threads that raise it together leave the highest") {

@@ -1,0 +1,124 @@
+#include "damage/prepared_store.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/process.hpp"
+#include "support/store_harness.hpp"
+
+namespace onced::testing {
+namespace {
+
+constexpr unsigned boots = 3;
+constexpr unsigned jobs_per_boot = 6; // of each boot the log stays below 4 KiB
+constexpr std::size_t batch_jobs = 3;
+// Dead letters that fill a memtable of theirs (8 MiB), and then some.
+constexpr unsigned big_letters = 10;
+constexpr std::size_t big_bytes = 1'000'000;
+
+void add_good(const std::string &name, unsigned number, std::vector<Acknowledged> &jobs) {
+  jobs.push_back({job_bytes(name, {number, 1000}), Outcome::stored, number + 1000});
+}
+
+// Some of the jobs are followed by one that is kept as a dead letter.
+void add_small(unsigned boot, std::vector<Acknowledged> &jobs) {
+  for (unsigned number = 0; number < jobs_per_boot; ++number) {
+    const std::string name = "job-" + std::to_string(boot) + "-" + std::to_string(number);
+    add_good(name, number, jobs);
+    if (number % 3 != 0) continue;
+    if (number % 2 == 0) {
+      jobs.push_back({job_bytes(name, {number, 2000}), Outcome::conflict, 0});
+    } else {
+      jobs.push_back({"no job " + name, Outcome::invalid, 0});
+    }
+  }
+}
+
+// Each in a batch with good jobs, so that good ones end the log.
+void add_big(std::vector<Acknowledged> &jobs) {
+  for (unsigned number = 0; number < big_letters; ++number) {
+    const std::string name = "big-" + std::to_string(number);
+    jobs.push_back({name + Bytes(big_bytes, 'x'), Outcome::invalid, 0});
+    add_good(name, number, jobs);
+    add_good(name + "-too", number, jobs);
+  }
+}
+
+void write(StoreHarness &harness, std::span<const Acknowledged> jobs) {
+  for (std::size_t at = 0; at < jobs.size(); at += batch_jobs) {
+    const auto slice = jobs.subspan(at, std::min(batch_jobs, jobs.size() - at));
+    Batch batch;
+    for (const Acknowledged &job : slice)
+      batch.add(job.job);
+    const auto settled = harness.commit(batch);
+    for (std::size_t in_batch = 0; in_batch < slice.size(); ++in_batch) {
+      if (settled[in_batch].outcome != slice[in_batch].outcome) throw std::runtime_error("another outcome");
+    }
+  }
+}
+
+std::size_t count_tables(const std::filesystem::path &directory) {
+  std::size_t tables = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(directory / "db")) {
+    if (entry.path().extension() == ".sst" && entry.file_size() > 0) ++tables;
+  }
+  return tables;
+}
+
+// In the child: never returns.
+[[noreturn]] void write_store(const std::filesystem::path &directory, Shape shape) {
+  try {
+    StoreHarness harness(directory);
+    for (unsigned boot = 0; boot < boots; ++boot) {
+      harness.open();
+      std::vector<Acknowledged> jobs;
+      if (shape == Shape::two_logs && boot + 1 == boots) {
+        const std::size_t tables = count_tables(directory);
+        add_big(jobs);
+        write(harness, jobs);
+        jobs.clear();
+        if (!eventually([&] { return count_tables(directory) > tables; })) throw std::runtime_error("no table");
+      }
+      add_small(boot, jobs);
+      write(harness, jobs);
+    }
+    if (shape != Shape::closed) ::kill(::getpid(), SIGKILL);
+    harness.close();
+  } catch (const std::exception &error) {
+    std::cerr << "preparing the store: " << error.what() << '\n';
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+} // namespace
+
+std::vector<Acknowledged> acknowledged_jobs(Shape shape) {
+  std::vector<Acknowledged> jobs;
+  for (unsigned boot = 0; boot < boots; ++boot) {
+    if (shape == Shape::two_logs && boot + 1 == boots) add_big(jobs);
+    add_small(boot, jobs);
+  }
+  return jobs;
+}
+
+void prepare_store(const std::filesystem::path &directory, Shape shape) {
+  const pid_t child = ::fork();
+  if (child == 0) write_store(directory, shape);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  const bool as_asked = shape == Shape::closed ? WIFEXITED(status) && WEXITSTATUS(status) == 0
+                                               : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  if (!as_asked) throw std::runtime_error("the store could not be prepared");
+}
+
+} // namespace onced::testing

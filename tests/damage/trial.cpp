@@ -1,0 +1,141 @@
+#include "damage/trial.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <span>
+#include <stdexcept>
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "support/process.hpp"
+
+namespace onced::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+void flip(const fs::path &path, std::uintmax_t at, std::uint8_t bits) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(at));
+  const auto byte = static_cast<char>(file.get() ^ bits);
+  file.seekp(static_cast<std::streamoff>(at));
+  file.put(byte);
+  if (!file.flush()) throw std::runtime_error("cannot flip a bit of " + path.string());
+}
+
+void apply(const Damage &damage, const fs::path &directory) {
+  const fs::path path = directory / damage.file;
+  switch (damage.kind) {
+  case Damage::Kind::none:
+    return;
+  case Damage::Kind::flip:
+    return flip(path, damage.at, damage.bits);
+  case Damage::Kind::cut:
+    return fs::resize_file(path, damage.at);
+  case Damage::Kind::removal:
+    fs::remove(path);
+  }
+}
+
+// The verdict as a digit, then the text, which is made one line.
+std::string line_of(Finding finding) {
+  std::replace(finding.text.begin(), finding.text.end(), '\n', ' ');
+  return std::to_string(static_cast<unsigned>(finding.verdict)) + finding.text + '\n';
+}
+
+Finding finding_of(const std::string &line) {
+  return {static_cast<Verdict>(line.at(0) - '0'), line.substr(1)};
+}
+
+std::string read_all(int input) {
+  std::string text;
+  std::array<char, 64UL * 1024> buffer{};
+  for (;;) {
+    const ssize_t count = ::read(input, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+  }
+}
+
+} // namespace
+
+std::string describe(const Damage &damage) {
+  const std::string where = damage.file.string();
+  const std::string how = damage.opening == Opening::read_only ? ", read-only" : "";
+  switch (damage.kind) {
+  case Damage::Kind::none:
+    break;
+  case Damage::Kind::flip:
+    return where + ", byte " + std::to_string(damage.at) + ", bits " + std::to_string(damage.bits) + how;
+  case Damage::Kind::cut:
+    return where + " cut to " + std::to_string(damage.at) + " bytes" + how;
+  case Damage::Kind::removal:
+    return where + " removed" + how;
+  }
+  return "no damage" + how;
+}
+
+Trial::Trial(Shape shape) : jobs_(acknowledged_jobs(shape)) {
+  prepare_store(original(), shape);
+}
+
+std::vector<Finding> Trial::run(const std::vector<Damage> &damages) const {
+  std::vector<Finding> findings;
+  findings.reserve(damages.size());
+  while (findings.size() < damages.size()) {
+    const auto more = run_until_death(std::span(damages).subspan(findings.size()));
+    findings.insert(findings.end(), more.begin(), more.end());
+  }
+  return findings;
+}
+
+// The findings up to the first death, with that.
+std::vector<Finding> Trial::run_until_death(std::span<const Damage> damages) const {
+  const TempDirectory directory;
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
+  const pid_t child = ::fork();
+  if (child == 0) examine_all(damages, directory.path() / "scratch", pipe[1]);
+  ::close(pipe[1]);
+  const std::string output = read_all(pipe[0]);
+  ::close(pipe[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  std::vector<Finding> findings;
+  findings.reserve(damages.size());
+  for (std::size_t at = 0, end = 0; (end = output.find('\n', at)) != std::string::npos; at = end + 1)
+    findings.push_back(finding_of(output.substr(at, end - at)));
+  if (findings.size() < damages.size()) {
+    const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
+                                                : "exit code " + std::to_string(WEXITSTATUS(status));
+    findings.push_back({Verdict::crashed, how});
+  }
+  return findings;
+}
+
+// In the child: a line for each damage. Never returns.
+void Trial::examine_all(std::span<const Damage> damages, const fs::path &scratch, int output) const {
+  try {
+    for (const Damage &damage : damages) {
+      ::alarm(static_cast<unsigned>(patience.count())); // what hangs is killed
+      fs::remove_all(scratch);
+      fs::copy(original(), scratch, fs::copy_options::recursive);
+      apply(damage, scratch);
+      const std::string line = line_of(examine(scratch, jobs_, damage.opening));
+      if (::write(output, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::_exit(1);
+    }
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "examining a damaged store: %s\n", error.what());
+    ::_exit(1);
+  }
+  ::_exit(0);
+}
+
+} // namespace onced::testing

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "damage/examination.hpp"
+#include "damage/prepared_store.hpp"
+#include "support/temp_directory.hpp"
+
+namespace onced::testing {
+
+// What is done to one file of a copy of the prepared store.
+struct Damage {
+  enum class Kind : std::uint8_t { none, flip, cut, removal };
+  Kind kind = Kind::none;
+  std::filesystem::path file; // below the data directory
+  std::uintmax_t at = 0;      // the byte that is flipped, or the length that is left
+  std::uint8_t bits = 0;      // those that are flipped
+  Opening opening = Opening::writable;
+};
+[[nodiscard]] std::string describe(const Damage &damage);
+
+// A prepared store and what it has acknowledged.
+class Trial {
+public:
+  explicit Trial(Shape shape);
+
+  [[nodiscard]] const std::filesystem::path &original() const { return directory_.path(); }
+
+  // Does each damage to a fresh copy and examines that, in a process of its own that is replaced when it dies; one
+  // finding a damage, in order. Each takes at most `patience`.
+  [[nodiscard]] std::vector<Finding> run(const std::vector<Damage> &damages) const;
+
+private:
+  [[nodiscard]] std::vector<Finding> run_until_death(std::span<const Damage> damages) const;
+  [[noreturn]] void examine_all(std::span<const Damage> damages, const std::filesystem::path &scratch,
+                                int output) const;
+
+  TempDirectory directory_;
+  std::vector<Acknowledged> jobs_;
+};
+
+} // namespace onced::testing

@@ -1,0 +1,102 @@
+// Any bytes as a query, on a store with a few rows of each kind, and as an answer. Verifies that every request gets an
+// answer that our own command can read, that what only reads changes nothing and answers the same again, and that any
+// answer can be printed. Not: the right to change something (the gateway's), sockets.
+#include "query.hpp"
+#include "fuzz.hpp"
+#include "onced/limits.hpp"
+#include "support/store_harness.hpp"
+#include "wire/query.hpp"
+
+namespace onced::fuzz {
+namespace {
+
+using tools::Json;
+
+class Queries : testing::StoreHarness {
+public:
+  Queries() {
+    options.block_cache_bytes = std::size_t{1} << 20U;
+    options.audit_rows_max = 16;
+    open();
+    fill();
+  }
+
+  void ask(BytesView request);
+
+private:
+  void fill();
+  void ask_to_change(BytesView request, bool changes);
+
+  std::optional<Error> failure_;
+};
+
+// One row of each kind; what a change has removed comes back.
+void Queries::fill() {
+  const testing::JobFields effect{.operation_id = "demo-3", .numbers = {1}, .type = {}, .effect_key = "event"};
+  const testing::JobFields unknown{.operation_id = "demo-4", .numbers = {1}, .type = "unheard-of", .effect_key = {}};
+  static_cast<void>(commit(std::vector<Bytes>{
+      testing::job_bytes("demo-1", {1, 2, 3}), testing::job_bytes("demo-1", {9}), testing::job_bytes(effect),
+      testing::job_bytes(unknown), testing::job_bytes("demo-5", {INT64_MAX, 1}), Bytes("no job")}));
+}
+
+bool is_same_counts(const Counts &left, const Counts &right) {
+  return left.results == right.results && left.dead_letters == right.dead_letters && left.pending == right.pending;
+}
+
+// The answer, which is never anything but a map that our own command can read.
+Json read_answer(BytesView answer) {
+  require(answer.size() <= limits::answer_bytes_max, "an answer fits a frame");
+  auto value = tools::json_of_messagepack(answer, tools::Binaries::kept);
+  require(value && value->is_object(), "an answer is a map that our own command can read");
+  return std::move(*value);
+}
+
+void Queries::ask(BytesView request) {
+  const bool changes = wire::kind_of_query(wire::query_name(request)) == wire::QueryKind::changes;
+  const Counts before = counts();
+  const Bytes answer = wire::answer_query(*store, request);
+  const Json read = read_answer(answer);
+  require(!changes || read.contains("error"), "what changes something is no query");
+  require(wire::answer_query(*store, request) == answer, "a query asked again is answered the same");
+  require(is_same_counts(counts(), before), "a query changes nothing");
+  static_cast<void>(read_answer(wire::answer_refused(wire::query_name(request))));
+  ask_to_change(request, changes);
+}
+
+void Queries::ask_to_change(BytesView request, bool changes) {
+  const Counts before = counts();
+  const Json answer = read_answer(wire::answer_change(*store, handlers, request, failure_));
+  require(!failure_, "no request makes the store unavailable");
+  if (answer.contains("error")) return require(is_same_counts(counts(), before), "a refused change changes nothing");
+  require(changes, "only a change is carried out as one");
+  fill();
+}
+
+void print_answer(BytesView bytes) {
+  const auto answer = tools::json_of_messagepack(bytes, tools::Binaries::kept);
+  if (!answer || !answer->is_object()) return;
+  const std::string line = tools::dump(tools::for_people(*answer));
+  require(Json::accept(line) && line.find('\n') == std::string::npos, "an answer is printed as one line of JSON");
+}
+
+// Opened once, as that takes longer than any input may.
+Queries &queries() {
+  static Queries queries;
+  return queries;
+}
+
+} // namespace
+} // namespace onced::fuzz
+
+extern "C" int LLVMFuzzerInitialize(int * /*argc*/, char *** /*argv*/) {
+  static_cast<void>(onced::fuzz::queries());
+  return 0;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size) {
+  using namespace onced::fuzz;
+  const onced::BytesView bytes = view_of(data, size);
+  queries().ask(bytes);
+  print_answer(bytes);
+  return 0;
+}
