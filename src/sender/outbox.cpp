@@ -6,6 +6,7 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -101,6 +102,14 @@ Bytes encoded(std::uint64_t number) {
   return bytes;
 }
 
+// RocksDB goes on by itself when a full disk has room again, in the middle of a log of which a write has failed.
+class NeverRecover final : public rocksdb::EventListener {
+public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool *auto_recovery) override {
+    *auto_recovery = false;
+  }
+};
+
 // --- Options, each with its reason ----------------------------------------------------------------------------------
 
 rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &environment,
@@ -116,10 +125,12 @@ rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &e
   db.avoid_flush_during_recovery = false;
   // After an error in the background the outbox is closed and opened again, never resumed.
   db.max_bgerror_resume_count = 0;
+  db.listeners = {std::make_shared<NeverRecover>()};
   // A start after a kill reads at most this much log.
   db.max_total_wal_size = 32 * mebibyte;
   db.max_background_jobs = 2;
   db.max_open_files = 64;
+  db.max_file_opening_threads = 1;
   // Tables are written out as they grow, so that a log sync does not queue behind one.
   db.bytes_per_sync = mebibyte;
   db.info_log = std::make_shared<store::InfoLog>(directory / "rocksdb.log");

@@ -6,6 +6,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/listener.h>
 
+#include "store/descriptor.hpp"
 #include "store/info_log.hpp"
 #include "store/log_files.hpp"
 #include "store/tuning.hpp"
@@ -31,6 +32,11 @@ public:
     const std::scoped_lock lock(mutex_);
     if (error_.ok()) error_ = *status;
     failed_.store(true, std::memory_order_release);
+  }
+
+  // RocksDB would go on by itself when a full disk has room again, in the middle of a log of which a write has failed.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool *auto_recovery) override {
+    *auto_recovery = false;
   }
 
   // A memtable is full, so its log is complete: commits go on in another one. What it holds of other families is not
@@ -247,7 +253,8 @@ Result<void> Database::open_files(const StoreOptions &options) {
   }
   if (!status.ok()) return tl::unexpected(opening_error(status, path_.string(), log->damage()));
   db_.reset(db);
-  return {};
+  // RocksDB makes the names inside its folder durable, and not the folder's own.
+  return read_only_ ? Result<void>{} : sync_directory(options.directory);
 }
 
 Database::~Database() {

@@ -86,6 +86,8 @@ rocksdb::DBOptions database_options(const StoreOptions &options, const std::shar
   db.max_total_wal_size = 128 * mebibyte;
   // Descriptors stay bounded at any size; the table cache closes the files it has not used for longest.
   db.max_open_files = 512;
+  // An opening reads a few tables; threads for it cost more than they save.
+  db.max_file_opening_threads = 1;
   // Tables are written out as they grow, not all at their end, so that a log sync does not queue behind one.
   db.bytes_per_sync = mebibyte;
 
