@@ -51,8 +51,8 @@ public:
     return message.sender;
   }
 
-  // The first greeting on a connection that was not heard before. A sender greets more than once, so what its forerunner
-  // said last may still lie in the socket, and an answer to that would reach nobody.
+  // The first greeting on a connection that was not heard before. A sender greets more than once, so what its
+  // forerunner said last may still lie in the socket, and an answer to that would reach nobody.
   SenderId hear_new_sender() {
     while (true) {
       const SenderId sender = hear_hello();
