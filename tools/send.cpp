@@ -113,7 +113,7 @@ public:
   Run(const SendOptions &options, Sender &sender, StopEvent &stop, MonotonicTime deadline, Clock &clock, Output &output)
       : options_(options), sender_(sender), stop_(stop), deadline_(deadline), clock_(clock), output_(output),
         started_(clock.monotonic()) {
-    tally_.resumed = sender.unsettled();
+    tally_.resumed = sender.stats().resumed; // some of them may have settled already
   }
 
   // `file`: none where there is only an outbox to go on with.

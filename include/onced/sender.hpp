@@ -58,6 +58,7 @@ struct Settled {
 
 // What a sender has seen so far.
 struct SenderStats {
+  std::uint64_t resumed = 0;         // jobs that the outbox had at the start, settled meanwhile or not
   std::uint64_t resends = 0;         // sends of a job beyond its first by this process
   std::uint64_t lost = 0;            // sends that SenderLab dropped
   std::uint64_t ignored_replies = 0; // that fitted no job

@@ -135,6 +135,7 @@ public:
     last_appended_ = outbox_->found().last_sequence;
     last_sequence_ = last_appended_;
     kept_jobs_ = outbox_->found().jobs;
+    resumed_ = kept_jobs_;
     kept_bytes_ = outbox_->found().bytes;
   }
 
@@ -219,6 +220,7 @@ private:
   Sequence last_appended_{0};      // readable in the outbox
   std::uint64_t kept_jobs_ = 0;    // in the outbox
   std::uint64_t kept_bytes_ = 0;   // of jobs in the outbox
+  std::uint64_t resumed_ = 0;      // kept_jobs_ at the start
   std::uint64_t settled_kept_ = 0; // of kept_jobs_, those that have settled
 };
 
@@ -397,7 +399,8 @@ std::size_t Sender::Impl::unsettled() const {
 SenderStats Sender::Impl::stats() const {
   const std::scoped_lock lock(mutex_);
   const auto counters = redelivery_.counters();
-  return {.resends = counters.resends,
+  return {.resumed = resumed_,
+          .resends = counters.resends,
           .lost = lost_,
           .ignored_replies = counters.ignored_replies,
           .new_boots = recovery_.new_boots(),

@@ -133,11 +133,14 @@ TEST_CASE("a job leaves the outbox when its outcome was handed out and not befor
   const auto arrived = scene.worker.take(2);
   scene.settle(arrived[0]);
   REQUIRE(scene.unsettled_becomes(1));
+  CHECK(scene.sender->stats().resumed == 0);
   CHECK(scene.jobs_on_disk() == 2); // settled, and nobody was told
 
   scene.start_and_greet();
   const auto again = scene.worker.take(2);
   scene.settle(again[0]);
+  REQUIRE(scene.unsettled_becomes(1));
+  CHECK(scene.sender->stats().resumed == 2); // whatever has settled before anybody asked
   const Settled settled = scene.next();
   CHECK(settled.sequence == Sequence{1});
   CHECK(settled.job == "one");
