@@ -7,19 +7,13 @@
 
 #include "support/job_bytes.hpp"
 #include "support/raw_peer.hpp"
+#include "support/sanitized.hpp"
 #include "support/stalled_store.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
-
-// A sanitizer does not work under ptrace, and says nothing of memory.
-#ifdef ONCED_SANITIZED
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 // What docs/operations.md allows a worker with the default limits and 64 senders, caches included.
 constexpr std::size_t worker_mib_max = 512;

@@ -9,18 +9,12 @@
 
 #include "support/job_bytes.hpp"
 #include "support/raw_peer.hpp"
+#include "support/sanitized.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
-
-// The leak sanitizer does not work under ptrace.
-#ifdef ONCED_SANITIZED
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 using Figures = std::map<std::string, std::uint64_t>;
 

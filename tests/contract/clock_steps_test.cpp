@@ -7,19 +7,13 @@
 #include <ctime>
 #include <fstream>
 
+#include "support/sanitized.hpp"
 #include "support/worker_process.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
-
-// A sanitizer must be the first library that is loaded, and so must the other clock.
-#ifdef ONCED_SANITIZED
-constexpr bool sanitized = true;
-#else
-constexpr bool sanitized = false;
-#endif
 
 using std::chrono::seconds;
 

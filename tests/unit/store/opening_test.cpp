@@ -330,6 +330,36 @@ TEST_CASE("a flipped bit anywhere in the log never goes unnoticed") {
   }
 }
 
+// As where MANIFEST was cut short, and asks for logs that are in tables it has forgotten.
+TEST_CASE("a complete log that is needed and is missing or shorter is noticed") {
+  struct Case {
+    std::uint64_t more_number;
+    std::uint64_t more_bytes;
+    std::string refused;
+  };
+  for (const Case &row :
+       {Case{1, 10, "is missing, or MANIFEST was cut short"}, Case{0, 1, "bytes of at least"}, Case{0, 0, ""}}) {
+    CAPTURE(row.refused);
+    StoreHarness harness;
+    harness.open();
+    CHECK(harness.commit_one(job_bytes("one", {1})).outcome == Outcome::stored);
+    harness.close();
+    const auto logs = store::log_files(harness.directory.path() / "db");
+    REQUIRE(!logs.empty());
+    auto mark = store::DurableMark::open(harness.directory.path(), false);
+    REQUIRE(mark.has_value());
+    const store::LogFile known{.number = logs.back().number + row.more_number,
+                               .bytes = logs.back().bytes + row.more_bytes};
+    mark->remember(std::vector<store::LogFile>{known});
+    const auto opened = harness.try_open();
+    REQUIRE(opened.has_value() == row.refused.empty());
+    if (row.refused.empty()) continue;
+    CHECK(opened.error().code == ErrorCode::loss_suspected);
+    CHECK(opened.error().cause.find("log " + std::to_string(known.number)) != std::string::npos);
+    CHECK(opened.error().cause.find(row.refused) != std::string::npos);
+  }
+}
+
 TEST_CASE("the mark never leads what is recovered") {
   StoreHarness harness;
   harness.open();
