@@ -6,7 +6,6 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/convenience.h>
-#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
@@ -17,6 +16,7 @@
 #include "store/descriptor.hpp"
 #include "store/environment.hpp"
 #include "store/info_log.hpp"
+#include "store/never_recover.hpp"
 
 namespace onced::sender {
 namespace {
@@ -102,14 +102,6 @@ Bytes encoded(std::uint64_t number) {
   return bytes;
 }
 
-// RocksDB goes on by itself when a full disk has room again, in the middle of a log of which a write has failed.
-class NeverRecover final : public rocksdb::EventListener {
-public:
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool *auto_recovery) override {
-    *auto_recovery = false;
-  }
-};
-
 // --- Options, each with its reason ----------------------------------------------------------------------------------
 
 rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &environment,
@@ -125,7 +117,7 @@ rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &e
   db.avoid_flush_during_recovery = false;
   // After an error in the background the outbox is closed and opened again, never resumed.
   db.max_bgerror_resume_count = 0;
-  db.listeners = {std::make_shared<NeverRecover>()};
+  db.listeners = {std::make_shared<store::NeverRecover>()};
   // A start after a kill reads at most this much log.
   db.max_total_wal_size = 32 * mebibyte;
   db.max_background_jobs = 2;
@@ -155,12 +147,6 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
   const bool lz4 = std::find(supported.begin(), supported.end(), rocksdb::kLZ4Compression) != supported.end();
   options.compression = lz4 ? rocksdb::kLZ4Compression : rocksdb::kNoCompression;
   options.level_compaction_dynamic_level_bytes = true;
-  return options;
-}
-
-rocksdb::ReadOptions scan_options() {
-  rocksdb::ReadOptions options;
-  options.fill_cache = false; // every row is read once
   return options;
 }
 
@@ -272,7 +258,7 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
 }
 
 Result<void> Outbox::begin(const SenderId &fresh_id) {
-  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(scan_options()));
+  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
   rows->SeekToFirst();
   if (rows->Valid()) return tl::unexpected(damaged("'meta', which is empty although there are jobs,"));
   rocksdb::WriteBatch batch;
@@ -289,7 +275,7 @@ Result<void> Outbox::begin(const SenderId &fresh_id) {
 
 Result<void> Outbox::count_jobs() {
   RowDecoder decoder;
-  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(scan_options()));
+  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
   for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
     const auto row = decoder.decode(rows->value().ToStringView());
     const bool known = rows->key().size() == key_bytes && sequence_of(rows->key()) <= found_.last_sequence;
@@ -333,7 +319,7 @@ Result<Outbox::Read> Outbox::read_after(Sequence after, std::size_t jobs_max, st
   Read read;
   RowDecoder decoder;
   std::size_t bytes = 0;
-  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(scan_options()));
+  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
   for (rows->Seek(slice_of(key_of(Sequence{number_of(after) + 1}))); rows->Valid(); rows->Next()) {
     const auto row = decoder.decode(rows->value().ToStringView());
     if (!row || rows->key().size() != key_bytes) {

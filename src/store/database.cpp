@@ -4,17 +4,17 @@
 #include <mutex>
 
 #include <rocksdb/cache.h>
-#include <rocksdb/listener.h>
 
 #include "store/descriptor.hpp"
 #include "store/info_log.hpp"
 #include "store/log_files.hpp"
+#include "store/never_recover.hpp"
 #include "store/tuning.hpp"
 
 namespace onced::store {
 
 // Told by RocksDB's background threads, asked by ours.
-class Health final : public rocksdb::EventListener {
+class Health final : public NeverRecover {
 public:
   // From before the database opens until before it closes. `synced`: every commit is on stable storage.
   void watch(DurableMark &mark, std::filesystem::path database, bool synced) {
@@ -32,11 +32,6 @@ public:
     const std::scoped_lock lock(mutex_);
     if (error_.ok()) error_ = *status;
     failed_.store(true, std::memory_order_release);
-  }
-
-  // RocksDB would go on by itself when a full disk has room again, in the middle of a log of which a write has failed.
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, rocksdb::Status, bool *auto_recovery) override {
-    *auto_recovery = false;
   }
 
   // A memtable is full, so its log is complete: commits go on in another one. What it holds of other families is not
@@ -165,6 +160,12 @@ Error status_error(const rocksdb::Status &status, const std::string &concerns) {
           .cause = text,
           .remedy = "check the disk, its free space and the rights of this user; then open again: jobs that were not "
                     "acknowledged are found out by their next delivery"};
+}
+
+rocksdb::ReadOptions scan_options() {
+  rocksdb::ReadOptions options;
+  options.fill_cache = false;
+  return options;
 }
 
 bool is_retryable(const rocksdb::Status &status) {

@@ -23,6 +23,9 @@ namespace onced::store {
 // True where the same transaction may be tried again: it lost a race, and nothing of it was written.
 [[nodiscard]] bool is_retryable(const rocksdb::Status &status);
 
+// For reading every row once: a scan must not push out of the cache what the worker uses.
+[[nodiscard]] rocksdb::ReadOptions scan_options();
+
 // Whether a background error was reported. RocksDB goes read-only then; a worker must not go on with that database.
 class Health;
 

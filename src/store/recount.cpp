@@ -6,9 +6,7 @@ namespace {
 // Calls `visit` with every value of a family.
 template <class Visit>
 Result<void> for_each_value(const Database &database, rocksdb::ColumnFamilyHandle *family, Visit &&visit) {
-  rocksdb::ReadOptions options;
-  options.fill_cache = false; // a scan must not push out what the worker uses
-  const std::unique_ptr<rocksdb::Iterator> rows(database.db()->NewIterator(options, family));
+  const std::unique_ptr<rocksdb::Iterator> rows(database.db()->NewIterator(scan_options(), family));
   for (rows->SeekToFirst(); rows->Valid(); rows->Next())
     visit(rows->value().ToStringView());
   if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database.path()));

@@ -20,6 +20,7 @@ using store::Database;
 using store::DeadLetterChanges;
 using store::LaneCounters;
 using store::RecordDecoder;
+using store::scan_options;
 using store::slice_of;
 using store::status_error;
 
@@ -37,12 +38,6 @@ Error read_only_error(const Database &database) {
           .concerns = database.path(),
           .cause = "the store was opened read-only",
           .remedy = "open it for writing to commit"};
-}
-
-rocksdb::ReadOptions scan_options() {
-  rocksdb::ReadOptions options;
-  options.fill_cache = false; // a scan must not push out what the worker uses
-  return options;
 }
 
 // The options of writes that must not be lost in any mode.

@@ -17,10 +17,9 @@ Key key_of(std::string_view effect_key, std::string_view type, std::string_view 
 
 } // namespace
 
-Verifier::Verifier(const Database &database) : database_(database), snapshot_(database.db()) {
+Verifier::Verifier(const Database &database) : database_(database), snapshot_(database.db()), reading_(scan_options()) {
   reading_.snapshot = snapshot_.snapshot();
   reading_.verify_checksums = true;
-  reading_.fill_cache = false; // it must not push out what the worker uses
 }
 
 Result<Verification> Verifier::verify() {
@@ -123,8 +122,9 @@ void Verifier::verify_meta(BytesView key, BytesView value) {
     counted_.results += readable ? lane->results : 0;
     counted_.dead_letters += readable ? lane->dead_letters : 0;
   } else if (key == change_counters_name) {
-    const auto changes = decoder_.change_counters(value).value_or(ChangeCounters{});
-    readable = decoder_.change_counters(value).has_value();
+    const auto read = decoder_.change_counters(value);
+    readable = read.has_value();
+    const ChangeCounters changes = read.value_or(ChangeCounters{});
     counts_bytes_ = true;
     counted_.results += changes.results;
     counted_.dead_letters -= changes.dead_letters_removed;

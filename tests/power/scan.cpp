@@ -37,8 +37,6 @@ public:
   explicit ReadOnlyDatabase(const std::filesystem::path &path) {
     rocksdb::DBOptions options;
     options.info_log = std::make_shared<NoLog>();
-    // Where the writer tracks its logs a reader must too; elsewhere it changes nothing.
-    options.track_and_verify_wals_in_manifest = true;
     options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
     std::vector<std::string> names;
     check(rocksdb::DB::ListColumnFamilies(options, path.string(), &names));
