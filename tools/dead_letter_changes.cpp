@@ -49,9 +49,9 @@ Result<void> check(const DeadLetterChangeOptions &options) {
 }
 
 // One run of the command.
-class Run {
+class ChangeRun {
 public:
-  Run(const DeadLetterChangeOptions &options, const Change &change, Output &output)
+  ChangeRun(const DeadLetterChangeOptions &options, const Change &change, Output &output)
       : options_(options), change_(change), output_(output), session_(options.data) {}
 
   ExitCode run() {
@@ -183,7 +183,7 @@ private:
 
 ExitCode run_change(const DeadLetterChangeOptions &options, const Change &change, Output &output) {
   if (const auto checked = check(options); !checked) return report(checked.error());
-  return Run(options, change, output).run();
+  return ChangeRun(options, change, output).run();
 }
 
 } // namespace

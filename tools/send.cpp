@@ -108,9 +108,10 @@ Json stats_line(const Tally &tally, const SenderStats &stats, MonotonicTime::dur
 
 // One run of `send`. The thread that made it reads and submits; a second prints what settles. What is in memory of what
 // is submitted and not yet printed is bounded by the sender.
-class Run {
+class SendRun {
 public:
-  Run(const SendOptions &options, Sender &sender, StopEvent &stop, MonotonicTime deadline, Clock &clock, Output &output)
+  SendRun(const SendOptions &options, Sender &sender, StopEvent &stop, MonotonicTime deadline, Clock &clock,
+          Output &output)
       : options_(options), sender_(sender), stop_(stop), deadline_(deadline), clock_(clock), output_(output),
         started_(clock.monotonic()) {
     tally_.resumed = sender.stats().resumed; // some of them may have settled already
@@ -419,7 +420,7 @@ ExitCode run_send(const SendOptions &given, Output &output) {
   ConsoleLog log(options->log_format, clock);
   const auto sender = Sender::start(options->sender, clock, random, log);
   if (!sender) return report(sender.error());
-  return Run(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
+  return SendRun(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
 }
 
 } // namespace onced::tools

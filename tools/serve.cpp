@@ -40,7 +40,7 @@ private:
 
 // A command that reads the directory (`count --data`) holds it for as long as its scan takes.
 constexpr std::chrono::seconds readers_patience{30};
-constexpr std::chrono::milliseconds pause_between_looks{20};
+constexpr std::chrono::milliseconds pause_between_readers{20};
 
 // Whether the directory is held by commands that read it, and by no worker.
 bool held_by_readers(const std::filesystem::path &directory) {
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Drain &drain
     const bool wait = held_by_readers(options.store.directory) && !drain.asked() && clock.monotonic() < give_up;
     if (!wait) return worker;
     if (!told) log.write({EventLevel::info, "directory.read", {{"directory", options.store.directory.string()}}});
-    std::this_thread::sleep_for(pause_between_looks);
+    std::this_thread::sleep_for(pause_between_readers);
   }
 }
 

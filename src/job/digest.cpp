@@ -36,13 +36,6 @@ void assign_effect(std::string_view effect_key, Bytes &out) {
   append_prefixed(out, effect_key);
 }
 
-struct FreeContext {
-  void operator()(EVP_MD_CTX *context) const { EVP_MD_CTX_free(context); }
-};
-struct FreeAlgorithm {
-  void operator()(EVP_MD *algorithm) const { EVP_MD_free(algorithm); }
-};
-
 // Gathers small pieces, since each call into OpenSSL costs as much as hashing a few dozen bytes.
 class Pieces {
 public:
@@ -101,6 +94,13 @@ public:
   }
 
 private:
+  struct FreeContext {
+    void operator()(EVP_MD_CTX *context) const { EVP_MD_CTX_free(context); }
+  };
+  struct FreeAlgorithm {
+    void operator()(EVP_MD *algorithm) const { EVP_MD_free(algorithm); }
+  };
+
   void update(BytesView bytes) { ONCED_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1); }
 
   std::unique_ptr<EVP_MD, FreeAlgorithm> algorithm_;

@@ -49,10 +49,10 @@ std::size_t own_field_named(std::string_view name) {
 constexpr std::size_t value_bytes_max = std::size_t{1} << 31U;
 
 // Follows msgpack-c's parser through a value and writes its canonical form. Returning false stops the parser.
-class Visitor final : public msgpack::null_visitor {
+class MembersVisitor final : public msgpack::null_visitor {
 public:
   // With `job`, the value is a job and its own fields go there; without, any value will do.
-  Visitor(CanonicalWriter &writer, Job *job)
+  MembersVisitor(CanonicalWriter &writer, Job *job)
       : writer_(writer), job_(job), place_(job == nullptr ? Place::value : Place::job) {}
 
   bool visit_nil() { return admit() && (writer_.nil(), true); }
@@ -153,7 +153,7 @@ private:
   std::optional<JobDefect> defect_;
 };
 
-bool Visitor::name(std::string_view text) {
+bool MembersVisitor::name(std::string_view text) {
   if (in_own_map()) {
     field_ = own_field_named(text);
     if (field_ != no_own_field) {
@@ -167,7 +167,7 @@ bool Visitor::name(std::string_view text) {
   return true;
 }
 
-void Visitor::take_field() {
+void MembersVisitor::take_field() {
   const OwnField &field = own_fields[field_];
   const std::string_view value = canonical_string_at(writer_.from(field_begin_).data());
   if (value.data() == nullptr || value.size() < field.bytes_min || value.size() > field.bytes_max) {
@@ -178,7 +178,7 @@ void Visitor::take_field() {
   writer_.cut(field_begin_);
 }
 
-std::optional<JobDefect> Visitor::later_defect() const {
+std::optional<JobDefect> MembersVisitor::later_defect() const {
   if (field_twice_ || writer_.has_duplicate_names()) return JobDefect::duplicate_name;
   if (job_ == nullptr) return std::nullopt;
   if (!fields_[operation_id_field].seen) return JobDefect::no_operation_id;
@@ -188,7 +188,7 @@ std::optional<JobDefect> Visitor::later_defect() const {
   return std::nullopt;
 }
 
-tl::expected<void, JobDefect> read(BytesView bytes, Visitor &visitor) {
+tl::expected<void, JobDefect> read(BytesView bytes, MembersVisitor &visitor) {
   std::size_t offset = 0;
   if (!msgpack::parse(bytes.data(), bytes.size(), offset, visitor)) {
     return tl::unexpected(visitor.defect().value_or(JobDefect::malformed));
@@ -219,7 +219,7 @@ tl::expected<void, JobDefect> JobParser::parse(BytesView bytes, Job &job) {
   // How many fields are payload shows at the end, so the head of the payload is written last, in front.
   CanonicalWriter &writer = impl_->writer;
   writer.restart(CanonicalWriter::map_head_bytes_max);
-  Visitor visitor(writer, &job);
+  MembersVisitor visitor(writer, &job);
   return read(bytes, visitor).map([&] {
     job.payload.assign(writer.from(writer.map_head_in_front(visitor.payload_pairs())));
   });
@@ -228,7 +228,7 @@ tl::expected<void, JobDefect> JobParser::parse(BytesView bytes, Job &job) {
 tl::expected<BytesView, JobDefect> JobParser::canonical(BytesView value) {
   if (value.size() > value_bytes_max) return tl::unexpected(JobDefect::too_large);
   impl_->writer.restart(0);
-  Visitor visitor(impl_->writer, nullptr);
+  MembersVisitor visitor(impl_->writer, nullptr);
   return read(value, visitor).map([&] { return impl_->writer.from(0); });
 }
 

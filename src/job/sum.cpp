@@ -69,9 +69,9 @@ HandlerResult Sum::result() {
 }
 
 // Follows a payload as far as it is {"numbers": [integers and floats]}.
-class Visitor final : public msgpack::null_visitor {
+class NumbersVisitor final : public msgpack::null_visitor {
 public:
-  explicit Visitor(Sum &sum) : sum_(sum) {}
+  explicit NumbersVisitor(Sum &sum) : sum_(sum) {}
 
   bool visit_nil() { return other(); }
   bool visit_boolean(bool) { return other(); }
@@ -107,7 +107,7 @@ private:
 };
 
 // A value of a kind that may not stand here.
-bool Visitor::other() {
+bool NumbersVisitor::other() {
   switch (place_) {
   case Place::payload:
   case Place::name:
@@ -120,7 +120,7 @@ bool Visitor::other() {
   return refuse("the payload is of no known form");
 }
 
-bool Visitor::visit_str(const char *data, std::uint32_t size) {
+bool NumbersVisitor::visit_str(const char *data, std::uint32_t size) {
   if (place_ != Place::name) return other();
   const std::string_view name(data, size);
   if (name != "numbers") return refuse("sum knows no field \"" + std::string(name.substr(0, 128)) + "\"");
@@ -128,7 +128,7 @@ bool Visitor::visit_str(const char *data, std::uint32_t size) {
   return true;
 }
 
-bool Visitor::start_array(std::uint32_t size) {
+bool NumbersVisitor::start_array(std::uint32_t size) {
   if (place_ != Place::numbers) return other();
   if (size > limits::sum_numbers_max) {
     return refuse("\"numbers\" has " + std::to_string(size) + " elements, more than " +
@@ -138,7 +138,7 @@ bool Visitor::start_array(std::uint32_t size) {
   return true;
 }
 
-bool Visitor::start_map(std::uint32_t pairs) {
+bool NumbersVisitor::start_map(std::uint32_t pairs) {
   if (place_ != Place::payload) return other();
   if (pairs == 0) return refuse("the field \"numbers\" is missing");
   place_ = Place::name;
@@ -149,7 +149,7 @@ bool Visitor::start_map(std::uint32_t pairs) {
 
 HandlerResult sum_handler(const HandlerCall &call) {
   Sum sum;
-  Visitor visitor(sum);
+  NumbersVisitor visitor(sum);
   std::size_t offset = 0;
   if (!msgpack::parse(call.payload.data(), call.payload.size(), offset, visitor) || offset != call.payload.size()) {
     return Invalid{visitor.refusal().empty() ? "the payload is no MessagePack" : visitor.refusal()};

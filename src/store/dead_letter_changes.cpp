@@ -9,7 +9,7 @@
 namespace onced::store {
 namespace {
 
-constexpr std::string_view contended_detail = "other commits held the same keys for too long; try again";
+constexpr std::string_view contended_redrive_detail = "other commits held the same keys for too long; try again";
 
 // Whatever the worker's mode: a change is ordered by a person, who is told once that it was made.
 rocksdb::WriteOptions synced() {
@@ -73,9 +73,10 @@ Result<Redriven> DeadLetterChanges::redrive(const DeadLetterId &id, const Handle
     if (!redriven) return tl::unexpected(redriven.error());
     if (*redriven) return std::move(**redriven);
   }
-  return Redriven{.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(contended_detail)},
-                  .removed = false,
-                  .id = id};
+  return Redriven{
+      .settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(contended_redrive_detail)},
+      .removed = false,
+      .id = id};
 }
 
 Result<void> DeadLetterChanges::purge(const DeadLetterId &id, const Operator &who) {

@@ -2,29 +2,15 @@
 // up and nothing is lost or counted twice. What this does not show: memory over days.
 #include <doctest/doctest.h>
 
-#include <fstream>
-
 #include "onced/sender.hpp"
 #include "support/job_bytes.hpp"
+#include "support/process_figures.hpp"
 #include "support/raw_peer.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
-
-std::size_t open_files(pid_t process) {
-  const std::filesystem::directory_iterator files("/proc/" + std::to_string(process) + "/fd");
-  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
-}
-
-std::size_t resident_kib(pid_t process) {
-  std::ifstream status("/proc/" + std::to_string(process) + "/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
-  }
-  return 0;
-}
 
 // A sender of its own that settles one job and leaves.
 Outcome send_one(const WorkerProcess &worker, std::int64_t number) {
@@ -94,7 +80,7 @@ TEST_CASE("a thousand senders that come and go leave the worker with the descrip
     const std::size_t before = std::exchange(files, open_files(process));
     return files == before;
   }));
-  const std::size_t resident = resident_kib(process);
+  const std::size_t resident = status_figure(process, "VmRSS");
   for (std::int64_t number = warm_up; number < warm_up + visits; ++number)
     CHECK(send_one(worker, number) == Outcome::stored);
   CHECK(eventually([&] { return open_files(process) <= files; }));
@@ -102,7 +88,7 @@ TEST_CASE("a thousand senders that come and go leave the worker with the descrip
   MESSAGE("skipped: the sanitizer keeps freed memory for a while, so what is resident says nothing; it was "
           << resident);
 #else
-  CHECK(resident_kib(process) <= resident + 16 * 1024);
+  CHECK(status_figure(process, "VmRSS") <= resident + 16 * 1024);
 #endif
   CHECK(worker.stop() == 0);
   CHECK(worker.rows() == Rows{warm_up + visits, 0});

@@ -9,7 +9,7 @@ using namespace onced::testing;
 
 namespace {
 
-const Bytes demo = job_bytes("demo-1", {1, 2, 3});
+const Bytes demo_job = job_bytes("demo-1", {1, 2, 3});
 
 // A job {"numbers": [1, 2, 3], "operation_id": "demo-1"} in the order and the widths that these bytes have.
 Bytes by_hand(const Bytes &first, const Bytes &second) {
@@ -72,7 +72,7 @@ TEST_CASE("a job again in the same batch is a duplicate") {
   worker.start();
   RawPeer peer(worker);
   peer.greet();
-  const auto replies = peer.deliver({demo, demo, demo});
+  const auto replies = peer.deliver({demo_job, demo_job, demo_job});
   CHECK(outcomes_of(replies) == "stored duplicate duplicate");
   for (const OwnReply &reply : replies)
     CHECK(reply.result == integer_result(6));
@@ -84,11 +84,11 @@ TEST_CASE("a job again in another batch or by another sender is a duplicate") {
   worker.start();
   RawPeer peer(worker);
   peer.greet();
-  CHECK(outcomes_of(peer.deliver({demo, job_bytes("other", {1})})) == "stored stored");
-  check_all_duplicate(peer.deliver({demo, demo}));
+  CHECK(outcomes_of(peer.deliver({demo_job, job_bytes("other", {1})})) == "stored stored");
+  check_all_duplicate(peer.deliver({demo_job, demo_job}));
   RawPeer other(worker, sender_id(0x22));
   other.greet();
-  check_all_duplicate(other.deliver({demo}));
+  check_all_duplicate(other.deliver({demo_job}));
   CHECK(worker.rows() == Rows{2, 0});
 }
 
@@ -98,14 +98,14 @@ TEST_CASE("a job again after a restart is a duplicate") {
   {
     RawPeer peer(worker);
     peer.greet();
-    CHECK(outcomes_of(peer.deliver({demo})) == "stored");
+    CHECK(outcomes_of(peer.deliver({demo_job})) == "stored");
   }
   CHECK(worker.stop() == 0);
   CHECK(worker.rows() == Rows{1, 0});
   worker.start();
   RawPeer peer(worker);
   peer.greet();
-  check_all_duplicate(peer.deliver({demo, demo}));
+  check_all_duplicate(peer.deliver({demo_job, demo_job}));
   CHECK(worker.rows() == Rows{1, 0});
 }
 
@@ -115,13 +115,13 @@ TEST_CASE("a job again after kill -9 is a duplicate") {
   {
     RawPeer peer(worker);
     peer.greet();
-    CHECK(outcomes_of(peer.deliver({demo})) == "stored");
+    CHECK(outcomes_of(peer.deliver({demo_job})) == "stored");
   }
   worker.kill_now();
   worker.start();
   RawPeer peer(worker);
   peer.greet();
-  check_all_duplicate(peer.deliver({demo, demo}));
+  check_all_duplicate(peer.deliver({demo_job, demo_job}));
   CHECK(worker.rows() == Rows{1, 0});
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("the order of the names and the width of the integers make no other jo
   worker.start();
   RawPeer peer(worker);
   peer.greet();
-  CHECK(peer.deliver_one(demo).outcome == Outcome::stored);
+  CHECK(peer.deliver_one(demo_job).outcome == Outcome::stored);
   const Bytes one_byte("\x93\x01\x02\x03", 4);
   const Bytes wide("\x93\xD0\x01\xCD\x00\x02\xD3\x00\x00\x00\x00\x00\x00\x00\x03", 15);
   const Bytes array32 =

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t jobs = 60'000;
 constexpr std::uintmax_t little_bytes = 2UL * 1024 * 1024; // less than the jobs need
 
-struct Scene {
+struct FullOutbox {
   SmallDisk disk;
   std::filesystem::path outbox = disk.path() / "outbox";
   WorkerProcess worker;
@@ -65,7 +65,7 @@ std::set<std::string> told(const Finished &sent) {
 }
 
 // With space again: the whole input is told, and each job has one effect.
-void check_the_input_again(const Scene &scene) {
+void check_the_input_again(const FullOutbox &scene) {
   const Finished again = run_command(scene.send({"-"}), scene.input);
   CHECK(again.exit == 0);
   CHECK(told(again).size() == jobs);
@@ -76,7 +76,7 @@ void check_the_input_again(const Scene &scene) {
 } // namespace
 
 TEST_CASE("a sender whose outbox fills its disk exits with 74 and loses nothing that it had taken") {
-  Scene scene;
+  FullOutbox scene;
   if (!scene.is_possible()) return;
   CHECK(run_command(scene.send({"-"})).exit == 0); // makes the outbox
   scene.disk.fill(little_bytes);
@@ -101,7 +101,7 @@ TEST_CASE("a sender whose outbox fills its disk exits with 74 and loses nothing 
 }
 
 TEST_CASE("a disk that fills while outcomes come leaves every job that was sent either told or in the outbox") {
-  Scene scene;
+  FullOutbox scene;
   if (!scene.is_possible()) return;
   CHECK(run_command(scene.send({"-"})).exit == 0); // makes the outbox
   scene.disk.fill(little_bytes);
@@ -119,7 +119,7 @@ TEST_CASE("a disk that fills while outcomes come leaves every job that was sent 
 }
 
 TEST_CASE("a sender that finds the disk full when it opens its outbox takes nothing and exits with 74") {
-  Scene scene;
+  FullOutbox scene;
   if (!scene.is_possible()) return;
   scene.worker.start();
   scene.disk.fill();

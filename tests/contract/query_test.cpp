@@ -29,7 +29,7 @@ std::string same_answer(WorkerProcess &worker, const Arguments &question, int ex
 }
 
 // A stopped worker with a result, a conflict, an invalid and a failed job.
-void fill(WorkerProcess &worker) {
+void fill_and_stop(WorkerProcess &worker) {
   worker.start();
   RawPeer peer(worker);
   peer.greet();
@@ -46,7 +46,7 @@ bool is_time(const std::string &text) {
 
 TEST_CASE("get prints the row and exits with 1 when there is none") {
   WorkerProcess worker;
-  fill(worker);
+  fill_and_stop(worker);
   const Line row = lines_of(same_answer(worker, {"get", "demo-1"}, 0)).front();
   CHECK(row["found"] == "true");
   CHECK(row["operation_id"] == "demo-1");
@@ -66,13 +66,13 @@ TEST_CASE("get prints the row and exits with 1 when there is none") {
 
 TEST_CASE("count prints the rows that there are") {
   WorkerProcess worker;
-  fill(worker);
+  fill_and_stop(worker);
   CHECK(same_answer(worker, {"count"}, 0) == "{\"results\":1,\"dead_letters\":3,\"pending\":0}\n");
 }
 
 TEST_CASE("dead letters are listed with their reasons and shown with both digests and their bytes") {
   WorkerProcess worker;
-  fill(worker);
+  fill_and_stop(worker);
   const auto rows = lines_of(same_answer(worker, {"dead-letters", "list"}, 0));
   CHECK(tally_text(rows, "reason") == "conflict 1, failed 1, invalid 1");
   std::string conflict;

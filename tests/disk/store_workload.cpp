@@ -180,7 +180,7 @@ void check_counters(const fs::path &directory, const Rows &rows) {
   }
 }
 
-void require(bool condition, const std::string &complaint) {
+void must(bool condition, const std::string &complaint) {
   if (!condition) complain(complaint);
 }
 
@@ -188,29 +188,30 @@ void require(bool condition, const std::string &complaint) {
 // well.
 void meet_failure(Player &player, SimulatedDisk &disk, const Error &error, const TrialOptions &options,
                   Notebook &notebook) {
-  require(notebook.disk.struck, "failed before the disk did: " + describe(error));
-  require(error.code == ErrorCode::store_unavailable, "the wrong error: " + describe(error));
+  must(notebook.disk.struck, "failed before the disk did: " + describe(error));
+  must(error.code == ErrorCode::store_unavailable, "the wrong error: " + describe(error));
   const Action more{.kind = Action::Kind::commit, .offers = {{"more", {1}}}};
   for (int again = 0; again < 2 && player.is_open(); ++again) {
     const auto refused = player.perform(more);
-    require(!refused && refused.error().code == ErrorCode::store_unavailable, "committed after a failure");
+    must(!refused && refused.error().code == ErrorCode::store_unavailable, "committed after a failure");
     disk.heal();
   }
   player.close();
   disk.heal();
   const auto opened = player.open();
-  require(opened.has_value(),
-          "the disk is well, and the store does not open: " + (opened ? std::string() : describe(opened.error())));
+  must(opened.has_value(),
+       "the disk is well, and the store does not open: " + (opened ? std::string() : describe(opened.error())));
   find_rows(player.rows(), options, notebook);
   player.close();
 }
 
-void play(SimulatedDisk &disk, const fs::path &directory, Part part, const TrialOptions &options, Notebook &notebook) {
+void play_store(SimulatedDisk &disk, const fs::path &directory, Part part, const TrialOptions &options,
+                Notebook &notebook) {
   Player player(directory, options.durability);
   player.options().environment = disk.environment();
   const auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::exclusive);
   if (!lock) {
-    require(notebook.disk.struck, describe(lock.error()));
+    must(notebook.disk.struck, describe(lock.error()));
     return;
   }
   Rows rows = rows_after(part.first);
@@ -226,10 +227,10 @@ void play(SimulatedDisk &disk, const fs::path &directory, Part part, const Trial
   player.close();
 }
 
-void check(const fs::path &directory, const std::shared_ptr<StorageEnvironment> &environment,
-           const TrialOptions &options, Notebook &notebook) {
+void check_store(const fs::path &directory, const std::shared_ptr<StorageEnvironment> &environment,
+                 const TrialOptions &options, Notebook &notebook) {
   const auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::exclusive);
-  require(lock.has_value(), "no lock");
+  must(lock.has_value(), "no lock");
   Player player(directory, Durability::fsync);
   player.options().environment = environment;
   const auto opened = player.open();
@@ -237,15 +238,15 @@ void check(const fs::path &directory, const std::shared_ptr<StorageEnvironment> 
     notebook.refused = true;
     return;
   }
-  require(opened.has_value(), opened ? std::string() : "it does not open: " + describe(opened.error()));
+  must(opened.has_value(), opened ? std::string() : "it does not open: " + describe(opened.error()));
   Rows rows = player.rows();
   std::uint64_t actions = find_rows(rows, options, notebook);
   if (actions < store_actions().size()) {
     const auto answers = player.perform(store_actions()[actions]);
-    require(answers.has_value(), "it fails on a disk that is well");
+    must(answers.has_value(), "it fails on a disk that is well");
     expect(*answers, apply(store_actions()[actions++], rows), "the next action");
     const Rows found = player.rows();
-    require(found == rows, "the next action left " + found.describe());
+    must(found == rows, "the next action left " + found.describe());
   }
   notebook.asked = notebook.told = actions;
   player.close();
@@ -255,7 +256,8 @@ void check(const fs::path &directory, const std::shared_ptr<StorageEnvironment> 
 } // namespace
 
 const Workload &store_workload() {
-  static const Workload workload{.name = "store", .parts = parts_of_store_actions(), .play = &play, .check = &check};
+  static const Workload workload{
+      .name = "store", .parts = parts_of_store_actions(), .play = &play_store, .check = &check_store};
   return workload;
 }
 

@@ -193,7 +193,7 @@ int supervise(const Options &options) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int run(const std::vector<std::string> &arguments) {
+int cut_power(const std::vector<std::string> &arguments) {
   if (!arguments.empty() && arguments[0] == submitter_argument) return run_submitter(arguments);
   if (arguments == std::vector<std::string>{"--help"}) {
     std::cout << usage;
@@ -215,7 +215,7 @@ int run(const std::vector<std::string> &arguments) {
 
 int main(int count, char **words) {
   try {
-    return run({words + 1, words + count});
+    return cut_power({words + 1, words + count});
   } catch (const std::exception &error) {
     std::cerr << error.what() << '\n';
     return exit_broken;

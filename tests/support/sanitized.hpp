@@ -2,12 +2,12 @@
 
 namespace onced::testing {
 
-// Whether this file of tests was compiled as one that looks at memory, traces system calls or preloads a library, which
-// a sanitizer does too (tests/CMakeLists.txt). Of each file its own, so not inline.
+// Whether a sanitizer is in these tests (tests/CMakeLists.txt): it looks at memory, traces system calls or is
+// preloaded, as some of them do themselves.
 #ifdef ONCED_SANITIZED
-constexpr bool sanitized = true;
+inline constexpr bool sanitized = true;
 #else
-constexpr bool sanitized = false;
+inline constexpr bool sanitized = false;
 #endif
 
 } // namespace onced::testing

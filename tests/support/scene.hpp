@@ -94,7 +94,7 @@ inline bool was_killed(int status) {
 
 // A parameter of the scene that runs; empty outside of it.
 inline std::string scene_parameter(const char *name) {
-  const char *value = std::getenv(name);
+  const char *value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): the environment does not change
   return value == nullptr ? std::string() : value;
 }
 

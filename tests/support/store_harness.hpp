@@ -130,6 +130,9 @@ public:
   std::unique_ptr<Store> store;
 };
 
+// Who changes dead letters.
+inline const Operator kim{.by = "kim", .why = "INC-7"};
+
 // The outcomes alone, in order.
 [[nodiscard]] inline std::vector<Outcome> outcomes_of(const std::vector<Settlement> &settlements) {
   std::vector<Outcome> outcomes;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto least_integer = std::numeric_limits<std::int64_t>::min();
 constexpr auto greatest_integer = std::numeric_limits<std::int64_t>::max();
-constexpr double largest = std::numeric_limits<double>::max();
+constexpr double largest_double = std::numeric_limits<double>::max();
 
 Bytes numbers(const std::vector<Bytes> &items) {
   Bytes bytes;
@@ -101,14 +101,14 @@ TEST_CASE("an integral sum of floats becomes the integer") {
 }
 
 TEST_CASE("an infinite sum fails as overflow") {
-  CHECK(sum_of(numbers({floating(largest), floating(largest)})).starts_with("failed: overflow"));
-  CHECK(sum_of(numbers({floating(-largest), floating(-largest)})).starts_with("failed: overflow"));
+  CHECK(sum_of(numbers({floating(largest_double), floating(largest_double)})).starts_with("failed: overflow"));
+  CHECK(sum_of(numbers({floating(-largest_double), floating(-largest_double)})).starts_with("failed: overflow"));
 }
 
 TEST_CASE("65536 numbers are summed and one more is invalid") {
   CHECK(sum_of(numbers(std::vector<Bytes>(limits::sum_numbers_max, integer(1)))) == hex_of(integer(65'536)));
-  CHECK(
-      sum_of(numbers(std::vector<Bytes>(limits::sum_numbers_max, floating(largest)))).starts_with("failed: overflow"));
+  CHECK(sum_of(numbers(std::vector<Bytes>(limits::sum_numbers_max, floating(largest_double))))
+            .starts_with("failed: overflow"));
   CHECK(sum_of(numbers(std::vector<Bytes>(limits::sum_numbers_max + 1, integer(1)))) ==
         "invalid: \"numbers\" has 65537 elements, more than 65536");
 }

@@ -30,10 +30,6 @@ private:
   std::atomic<std::int64_t> passed_ns_{0};
 };
 
-MonotonicTime soon() {
-  return std::chrono::steady_clock::now() + patience;
-}
-
 } // namespace
 
 TEST_CASE("a step of the wall clock by an hour sends nothing again and holds no resend back") {

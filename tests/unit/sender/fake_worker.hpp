@@ -16,7 +16,15 @@
 namespace onced::testing {
 
 // Only a failing test waits so long.
-constexpr std::chrono::seconds patience{20};
+inline constexpr std::chrono::seconds patience{20};
+
+inline MonotonicTime soon() {
+  return std::chrono::steady_clock::now() + patience;
+}
+// As a deadline it has passed: for calls that must not wait.
+inline MonotonicTime now() {
+  return std::chrono::steady_clock::now();
+}
 
 inline BootId boot_number(std::uint8_t number) {
   BootId boot;

@@ -45,7 +45,7 @@ std::vector<OutboxJob> jobs_from_to(std::uint64_t first, std::uint64_t last) {
   return jobs;
 }
 
-struct Scene {
+struct OutboxScene {
   TempDirectory temp;
   std::filesystem::path directory = temp.path() / "outbox";
   std::shared_ptr<Faults> faults = std::make_shared<Faults>();
@@ -91,7 +91,7 @@ struct Scene {
 };
 
 TEST_CASE("a job comes back from the outbox as it was kept") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(1, 2);
   scene.open();
@@ -105,7 +105,7 @@ TEST_CASE("a job comes back from the outbox as it was kept") {
 }
 
 TEST_CASE("jobs are read in the order of their sequences across every byte of the number") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   const std::vector<std::uint64_t> numbers{1, 255, 256, 65'535, 65'536, 1ULL << 40U, 1ULL << 63U};
   for (const std::uint64_t number : numbers)
@@ -115,7 +115,7 @@ TEST_CASE("jobs are read in the order of their sequences across every byte of th
 }
 
 TEST_CASE("a read keeps within its jobs and bytes and says whether it came to the end") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(1, 9); // of five bytes each
   CHECK(scene.read(0, 4).jobs.size() == 4);
@@ -129,7 +129,7 @@ TEST_CASE("a read keeps within its jobs and bytes and says whether it came to th
 }
 
 TEST_CASE("removed jobs are gone and the others are counted when the outbox is opened again") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(1, 9);
   scene.remove({Sequence{1}, Sequence{5}, Sequence{9}});
@@ -141,7 +141,7 @@ TEST_CASE("removed jobs are gone and the others are counted when the outbox is o
 }
 
 TEST_CASE("the last sequence outlives the jobs that had it") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   CHECK(scene.outbox->found().last_sequence == Sequence{0});
   scene.append(1, 3);
@@ -155,7 +155,7 @@ TEST_CASE("the last sequence outlives the jobs that had it") {
 }
 
 TEST_CASE("the sender id stays with the outbox") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   CHECK(scene.outbox->id() == id_of(7));
   scene.outbox.reset();
@@ -165,7 +165,7 @@ TEST_CASE("the sender id stays with the outbox") {
 }
 
 TEST_CASE("one log sync keeps many jobs and a removal waits for none") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   const auto syncs = [&] { return scene.faults->calls(FaultAt::log_sync); };
   const auto before = syncs();
@@ -178,7 +178,7 @@ TEST_CASE("one log sync keeps many jobs and a removal waits for none") {
 }
 
 TEST_CASE("the second opener of an outbox is refused and told who has it") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   const auto second = Outbox::open(scene.directory, id_of(1));
   REQUIRE(!second.has_value());
@@ -190,7 +190,7 @@ TEST_CASE("the second opener of an outbox is refused and told who has it") {
 }
 
 TEST_CASE("a log with a torn tail opens with the jobs before it") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(1, 1);
   scene.append(2, 2);
@@ -210,7 +210,7 @@ TEST_CASE("a log with a torn tail opens with the jobs before it") {
 }
 
 TEST_CASE("after a failed sync every write fails and the next opening finds each job or not") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(1, 2);
   scene.faults->fail_from(FaultAt::log_sync, 1);
@@ -231,7 +231,7 @@ TEST_CASE("after a failed sync every write fails and the next opening finds each
 }
 
 TEST_CASE("an outbox that cannot write its log refuses the job") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.faults->fail_from(FaultAt::log_append, 1);
   const auto failed = scene.outbox->append(jobs_from_to(1, 1), Sequence{1});
@@ -241,7 +241,7 @@ TEST_CASE("an outbox that cannot write its log refuses the job") {
 }
 
 TEST_CASE("the rows of an outbox are what its document says") {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(258, 258);
   scene.outbox.reset();
@@ -260,7 +260,7 @@ TEST_CASE("the rows of an outbox are what its document says") {
 
 // Opens an outbox after one row was changed behind its back.
 ErrorCode code_after(const std::string &family, const Bytes &key, const std::optional<Bytes> &value) {
-  Scene scene;
+  OutboxScene scene;
   scene.open();
   scene.append(1, 3);
   scene.outbox.reset();
@@ -287,7 +287,7 @@ TEST_CASE("damaged rows refuse the opening") {
 }
 
 TEST_CASE("the data directory of a worker is no outbox") {
-  Scene scene;
+  OutboxScene scene;
   std::filesystem::create_directories(scene.directory);
   std::ofstream(scene.directory / "durable.mark") << "x";
   CHECK(scene.code_of_opening() == ErrorCode::usage);

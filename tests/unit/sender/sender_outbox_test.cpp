@@ -17,14 +17,7 @@
 namespace onced::testing {
 namespace {
 
-MonotonicTime soon() {
-  return std::chrono::steady_clock::now() + patience;
-}
-MonotonicTime now() {
-  return std::chrono::steady_clock::now();
-}
-
-struct Scene {
+struct SenderScene {
   TempDirectory temp;
   FakeWorker worker;
   SystemClock clock;
@@ -34,7 +27,7 @@ struct Scene {
   std::shared_ptr<Faults> faults = std::make_shared<Faults>();
   std::unique_ptr<Sender> sender; // last: its thread ends before what it uses
 
-  Scene() {
+  SenderScene() {
     options.jobs_endpoint = worker.jobs_endpoint();
     options.replies_endpoint = worker.replies_endpoint();
     options.acknowledgement_timeout = std::chrono::hours(1);
@@ -90,7 +83,7 @@ struct Scene {
 };
 
 TEST_CASE("the next sender on an outbox goes on with the same id and sequences and tags and times") {
-  Scene scene;
+  SenderScene scene;
   scene.start_and_greet();
   scene.submit({"one", "two"});
   const auto first = scene.worker.take(2);
@@ -110,7 +103,7 @@ TEST_CASE("the next sender on an outbox goes on with the same id and sequences a
 }
 
 TEST_CASE("a batch is kept by one log sync and is sent") {
-  Scene scene;
+  SenderScene scene;
   scene.start_and_greet();
   std::vector<Bytes> jobs;
   for (int job = 0; job < 500; ++job)
@@ -127,7 +120,7 @@ TEST_CASE("a batch is kept by one log sync and is sent") {
 }
 
 TEST_CASE("a job leaves the outbox when its outcome was handed out and not before") {
-  Scene scene;
+  SenderScene scene;
   scene.start_and_greet();
   scene.submit({"one", "two"});
   const auto arrived = scene.worker.take(2);
@@ -148,7 +141,7 @@ TEST_CASE("a job leaves the outbox when its outcome was handed out and not befor
 }
 
 TEST_CASE("a job over the limits is settled without being kept") {
-  Scene scene;
+  SenderScene scene;
   scene.start_and_greet();
   const auto sequences = scene.submit({"one", Bytes(limits::job_bytes_max + 1, 'x'), "three"});
   CHECK(sequences == std::vector<Sequence>{Sequence{1}, Sequence{2}, Sequence{3}});
@@ -162,7 +155,7 @@ TEST_CASE("a job over the limits is settled without being kept") {
 }
 
 TEST_CASE("a full outbox makes submit wait until an outcome was dealt with") {
-  Scene scene;
+  SenderScene scene;
   scene.options.outbox_jobs_max = 2;
   scene.start_and_greet();
   scene.submit({"one", "two"});
@@ -178,7 +171,7 @@ TEST_CASE("a full outbox makes submit wait until an outcome was dealt with") {
 }
 
 TEST_CASE("an outbox that fails promises nothing and ends the sender until it is started again") {
-  Scene scene;
+  SenderScene scene;
   scene.start_and_greet();
   scene.submit({"one"});
   scene.faults->fail_from(FaultAt::log_sync, 1);
@@ -197,7 +190,7 @@ TEST_CASE("an outbox that fails promises nothing and ends the sender until it is
 }
 
 TEST_CASE("two senders cannot have one outbox") {
-  Scene scene;
+  SenderScene scene;
   scene.start();
   const auto second = Sender::start(scene.options, scene.clock, scene.random, scene.log);
   REQUIRE(!second.has_value());
@@ -205,7 +198,7 @@ TEST_CASE("two senders cannot have one outbox") {
 }
 
 TEST_CASE("a sender id that is not the outbox's is refused") {
-  Scene scene;
+  SenderScene scene;
   scene.start();
   const SenderId id = scene.sender->id();
   scene.sender.reset();
@@ -219,7 +212,7 @@ TEST_CASE("a sender id that is not the outbox's is refused") {
 }
 
 TEST_CASE("sends that the lab loses are counted and not sent") {
-  Scene scene;
+  SenderScene scene;
   scene.options.lab.loss_share = 1;
   scene.start_and_greet();
   scene.submit({"one", "two"});
@@ -234,7 +227,7 @@ TEST_CASE("sends that the lab loses are counted and not sent") {
 TEST_CASE("the lab's shuffle keeps every job and repeats with its seed") {
   std::vector<std::vector<std::uint64_t>> orders;
   for (const std::uint64_t seed : {1U, 1U, 2U}) {
-    Scene scene;
+    SenderScene scene;
     scene.options.lab = {.shuffle = true, .loss_share = 0, .seed = seed};
     scene.start();
     scene.submit(std::vector<Bytes>(100, "same job"));
@@ -254,7 +247,7 @@ TEST_CASE("the lab's shuffle keeps every job and repeats with its seed") {
 }
 
 TEST_CASE("the time from the last word of a lost worker to the next settled job is a recovery") {
-  Scene scene;
+  SenderScene scene;
   scene.start_and_greet();
   scene.submit({"one"});
   scene.worker.take(1);

@@ -31,14 +31,6 @@ private:
   std::atomic<std::int64_t> passed_{0};
 };
 
-MonotonicTime soon() {
-  return std::chrono::steady_clock::now() + patience;
-}
-// A deadline that has passed: for calls that must not wait.
-MonotonicTime now() {
-  return std::chrono::steady_clock::now();
-}
-
 struct Scenery {
   FakeWorker worker;
   StandingClock clock;

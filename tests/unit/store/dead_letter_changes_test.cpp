@@ -16,8 +16,6 @@ using namespace onced::testing;
 
 namespace {
 
-const Operator kim{.by = "kim", .why = "INC-7"};
-
 // A job whose type has no handler yet, so that it is dead-lettered as invalid, until `later` gives it one.
 Bytes later_job(std::string_view operation_id = "demo-1", std::int64_t number = 1) {
   return job_bytes({.operation_id = operation_id, .numbers = {number}, .type = "later"});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "store/durable_mark.hpp"
+#include "support/file_content.hpp"
 #include "support/store_harness.hpp"
 #include "support/temp_directory.hpp"
 
@@ -16,13 +17,6 @@ using namespace onced::store;
 using namespace onced::testing;
 
 namespace {
-
-std::string content_of(const std::filesystem::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 std::uint64_t read_again(const TempDirectory &directory) {
   const auto mark = DurableMark::open(directory.path(), true);

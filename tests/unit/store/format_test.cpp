@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t int64_max = std::numeric_limits<std::int64_t>::max();
 
 const std::string long_id(255, 'x');
 
@@ -97,7 +97,7 @@ TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
   CHECK(harness.commit({job_bytes("demo-1", {1, 2, 3}), float_job(), effect_job(), job_bytes(long_id, {})}).size() ==
         4);
   harness.clock.now += std::chrono::seconds(1);
-  CHECK(harness.commit({job_bytes("demo-1", {9}), "not-json", unknown_type_job(), job_bytes("demo-4", {most, 1})})
+  CHECK(harness.commit({job_bytes("demo-1", {9}), "not-json", unknown_type_job(), job_bytes("demo-4", {int64_max, 1})})
             .size() == 4);
   harness.clock.now += std::chrono::seconds(1);
   CHECK(harness.commit({job_bytes("demo-1", {9}), "not-json", "not-json"}).size() == 3);
@@ -139,7 +139,8 @@ TEST_CASE("every row of a database of format 1 is read") {
   CHECK(conflict.last_at == began + std::chrono::seconds(2));
   check_letter(letter_of(letters, "not-json"), Outcome::invalid, "not-json", 3);
   check_letter(letter_of(letters, unknown_type_job()), Outcome::invalid, unknown_type_job(), 1);
-  check_letter(letter_of(letters, job_bytes("demo-4", {most, 1})), Outcome::failed, job_bytes("demo-4", {most, 1}), 1);
+  check_letter(letter_of(letters, job_bytes("demo-4", {int64_max, 1})), Outcome::failed,
+               job_bytes("demo-4", {int64_max, 1}), 1);
 }
 
 TEST_CASE("a database of format 1 goes on being used") {

@@ -10,6 +10,7 @@
 #include "onced/version.hpp"
 #include "store/durable_mark.hpp"
 #include "store/records.hpp"
+#include "support/file_content.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"
 #include "support/store_harness.hpp"
@@ -45,13 +46,6 @@ fs::path only_log_of(const fs::path &directory) {
   const auto logs = logs_of(directory);
   REQUIRE(logs.size() == 1);
   return logs[0];
-}
-
-std::string content_of(const fs::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 void flip_bit(const fs::path &path, std::uintmax_t at) {

@@ -11,8 +11,6 @@ using namespace onced::testing;
 
 namespace {
 
-const Operator kim{.by = "kim", .why = "INC-7"};
-
 // A store with results, dead letters of every kind, a redrive and purges.
 struct Sample : StoreHarness {
   Sample() {

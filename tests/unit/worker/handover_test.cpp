@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using worker::Arrival;
 using worker::Handover;
 
-Arrival arrival(const std::string &text) {
+Arrival text_arrival(const std::string &text) {
   Arrival made;
   made.frame.rebuild(text.data(), text.size());
   return made;
@@ -40,11 +40,11 @@ void nothing() {}
 TEST_CASE("what was put is taken at once and in order") {
   SystemClock clock;
   Handover handover(clock, nothing);
-  handover.put(arrival("a"));
-  Arrival multipart = arrival("b");
+  handover.put(text_arrival("a"));
+  Arrival multipart = text_arrival("b");
   multipart.multipart = true;
   handover.put(std::move(multipart));
-  handover.put(arrival(""));
+  handover.put(text_arrival(""));
   const auto taken = handover.take();
   CHECK(texts_of(taken) == std::vector<std::string>{"a", "b", ""});
   CHECK_FALSE(taken[0].multipart);
@@ -56,7 +56,7 @@ TEST_CASE("the hand-over is full at its limit of messages") {
   Handover handover(clock, nothing);
   for (std::size_t put = 0; put < limits::handover_messages_max; ++put) {
     REQUIRE_FALSE(handover.full());
-    handover.put(arrival(""));
+    handover.put(text_arrival(""));
   }
   CHECK(handover.full());
 }
@@ -87,12 +87,12 @@ TEST_CASE("the oldest message counts while it waits and until its thread comes b
   ManualClock clock;
   Handover handover(clock, nothing);
   CHECK(handover.oldest_age() == 0ms);
-  handover.put(arrival("a"));
+  handover.put(text_arrival("a"));
   clock.now += 300ms;
-  handover.put(arrival("b"));
+  handover.put(text_arrival("b"));
   CHECK(handover.oldest_age() == 300ms);
   CHECK(handover.take().size() == 2);
-  handover.put(arrival("c"));
+  handover.put(text_arrival("c"));
   clock.now += 200ms;
   CHECK(handover.oldest_age() == 500ms); // in hand
   CHECK(handover.take().size() == 1);
@@ -106,18 +106,18 @@ TEST_CASE("room is announced once and only after the hand-over was found full") 
   int announced = 0;
   SystemClock clock;
   Handover handover(clock, [&] { ++announced; });
-  handover.put(arrival("a"));
+  handover.put(text_arrival("a"));
   REQUIRE_FALSE(handover.full());
   CHECK(handover.take().size() == 1);
   CHECK(announced == 0);
 
   for (std::size_t put = 0; put < limits::handover_messages_max; ++put)
-    handover.put(arrival(""));
+    handover.put(text_arrival(""));
   REQUIRE(handover.full());
   CHECK(handover.take().size() == limits::handover_messages_max);
   CHECK(announced == 1);
 
-  handover.put(arrival("b"));
+  handover.put(text_arrival("b"));
   CHECK(handover.take().size() == 1);
   CHECK(announced == 1);
   CHECK_FALSE(handover.full());
@@ -126,9 +126,9 @@ TEST_CASE("room is announced once and only after the hand-over was found full") 
 TEST_CASE("after close what is there is still taken and then nothing") {
   SystemClock clock;
   Handover handover(clock, nothing);
-  handover.put(arrival("before"));
+  handover.put(text_arrival("before"));
   handover.close();
-  handover.put(arrival("after"));
+  handover.put(text_arrival("after"));
   CHECK(texts_of(handover.take()) == std::vector<std::string>{"before"});
   CHECK(handover.take().empty());
   CHECK(handover.take().empty());
@@ -137,15 +137,15 @@ TEST_CASE("after close what is there is still taken and then nothing") {
 TEST_CASE("after abandon there is nothing more") {
   SystemClock clock;
   Handover handover(clock, nothing);
-  handover.put(arrival("before"));
+  handover.put(text_arrival("before"));
   handover.abandon();
-  handover.put(arrival("after"));
+  handover.put(text_arrival("after"));
   CHECK(handover.take().empty());
 }
 
 TEST_CASE("a thread that waits is woken by a message and by close and by abandon") {
   for (const auto wake :
-       {+[](Handover &handover) { handover.put(arrival("x")); }, +[](Handover &handover) { handover.close(); },
+       {+[](Handover &handover) { handover.put(text_arrival("x")); }, +[](Handover &handover) { handover.close(); },
         +[](Handover &handover) { handover.abandon(); }}) {
     SystemClock clock;
     Handover handover(clock, nothing);
@@ -175,7 +175,7 @@ TEST_CASE("several threads take every message once") {
       std::this_thread::yield();
       continue;
     }
-    handover.put(arrival(std::to_string(number++)));
+    handover.put(text_arrival(std::to_string(number++)));
   }
   handover.close();
   for (std::thread &taker : takers)
