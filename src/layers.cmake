@@ -28,6 +28,7 @@ onced_layer(delivery
   src/delivery/redelivery.cpp)
 onced_layer(store
   src/store/commit_lane.cpp
+  src/store/committed_cache.cpp
   src/store/database.cpp
   src/store/dead_letter_changes.cpp
   src/store/descriptor.cpp

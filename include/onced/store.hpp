@@ -66,7 +66,8 @@ struct StoreOptions {
   bool read_only = false;   // nothing is written, not even recovery
   bool create = true;       // the database, where there is none
   bool accept_loss = false; // open although acknowledged rows may be missing, and forget that they were there
-  std::size_t block_cache_bytes = 128U * 1024 * 1024; // blocks, index and filters, memtables included
+  std::size_t block_cache_bytes = 128U * 1024 * 1024;    // blocks, index and filters, memtables included
+  std::size_t committed_cache_bytes = 16U * 1024 * 1024; // of keys committed or asked for lately; 0: none
   std::uint64_t dead_letters_max = limits::dead_letters_max;
   std::uint64_t dead_letter_bytes_max = limits::dead_letter_bytes_max; // of the jobs in them
   std::uint64_t audit_rows_max = limits::audit_rows_max;

@@ -5,6 +5,7 @@
 
 #include "store/measured_commit.hpp"
 #include "store/slices.hpp"
+#include "store/tuning.hpp"
 
 namespace onced::store {
 namespace {
@@ -29,9 +30,13 @@ CommitLane::CommitLane(CommitContext context, unsigned number, LaneCounters coun
 Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   batch_ = batch;
   now_ = context_.clock.wall();
+  ask_cache();
   group_by_key();
   if (auto found = look_up(); !found) return tl::unexpected(found.error());
   arrive(KillPoint::worker_looked_up);
+  settlements_.assign(batch_.size(), {});
+  letter_of_.assign(batch_.size(), std::nullopt);
+  unwritten_.assign(batch_.size(), true);
   decide(handlers);
   if (auto written = write(handlers); !written) return tl::unexpected(written.error());
   return std::exchange(settlements_, {});
@@ -39,10 +44,22 @@ Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> bat
 
 // --- Look-up ------------------------------------------------------------------------------------------------------
 
+void CommitLane::ask_cache() {
+  is_cached_.assign(batch_.size(), false);
+  if (cached_rows_.size() < batch_.size()) cached_rows_.resize(batch_.size());
+  std::uint64_t found = 0;
+  for (std::size_t at = 0; at < batch_.size(); ++at) {
+    if (batch_[at].job == nullptr || !context_.cache.find(*batch_[at].key, cached_rows_[at])) continue;
+    is_cached_[at] = true;
+    ++found;
+  }
+  if (context_.options.counters != nullptr) context_.options.counters->cache_hits += found;
+}
+
 void CommitLane::group_by_key() {
   by_key_.clear();
   for (std::size_t at = 0; at < batch_.size(); ++at) {
-    if (batch_[at].job != nullptr) by_key_.push_back(at);
+    if (batch_[at].job != nullptr && !is_cached_[at]) by_key_.push_back(at);
   }
   // The order in which keys are looked up and, later, locked: the same in every lane, so lanes never wait in a circle.
   std::sort(by_key_.begin(), by_key_.end(), [&](std::size_t left, std::size_t right) {
@@ -52,15 +69,16 @@ void CommitLane::group_by_key() {
   group_of_.assign(batch_.size(), 0);
   group_count_ = 0;
   if (groups_.size() < by_key_.size()) groups_.resize(by_key_.size());
-  for (const std::size_t at : by_key_) {
-    const Key *key = batch_[at].key;
-    if (group_count_ == 0 || *groups_[group_count_ - 1].key != *key) {
-      Group &group = groups_[group_count_++];
-      group.key = key;
-      group.row.state = KeyRow::State::absent;
-      group.claimed = false;
-    }
-    group_of_[at] = group_count_ - 1;
+  for (std::size_t first = 0, end = 0; first < by_key_.size(); first = end) {
+    Group &group = groups_[group_count_];
+    group.key = batch_[by_key_[first]].key;
+    for (end = first; end < by_key_.size() && *batch_[by_key_[end]].key == *group.key; ++end)
+      group_of_[by_key_[end]] = group_count_;
+    group.deliveries = std::span(by_key_).subspan(first, end - first);
+    group.row.state = KeyRow::State::absent;
+    group.claimed = false;
+    group.held = false;
+    ++group_count_;
   }
 }
 
@@ -77,7 +95,10 @@ Result<void> CommitLane::look_up() {
   for (std::size_t at = 0; at < group_count_; ++at) {
     const rocksdb::Status &status = look_up_statuses_[at];
     if (status.ok()) {
+      const Group &group = groups_[at];
       take_row(groups_[at], view_of(look_up_values_[at]));
+      // What can be seen is on stable storage: a synced write is visible only after its sync.
+      if (group.row.is_committed()) context_.cache.keep(*group.key, group.row.digest, group.row.result);
     } else if (status.IsCorruption()) {
       groups_[at].row.state = KeyRow::State::damaged;
     } else if (!status.IsNotFound()) {
@@ -95,21 +116,46 @@ void CommitLane::take_row(Group &group, BytesView value) {
 
 // --- Verdicts -----------------------------------------------------------------------------------------------------
 
+// Settles what is not settled yet. After a transaction that was given up, this is done anew: what it had found may have
+// changed.
 void CommitLane::decide(const Handlers &handlers) {
-  settlements_.assign(batch_.size(), {});
-  letter_of_.assign(batch_.size(), std::nullopt);
-  unwritten_.assign(batch_.size(), false);
   letters_.clear();
   for (std::size_t at = 0; at < group_count_; ++at)
     groups_[at].claimed = false;
-  for (std::size_t at = 0; at < batch_.size(); ++at)
+  for (std::size_t at = 0; at < batch_.size(); ++at) {
+    if (unwritten_[at]) decide_one(at, handlers);
+  }
+}
+
+// Its key is locked, and more is known of its row.
+void CommitLane::decide_group_anew(Group &group, const Handlers &handlers) {
+  forget_letters(group);
+  group.held = false;
+  for (const std::size_t at : group.deliveries)
     decide_one(at, handlers);
+}
+
+// The dead letters of a job name its key, so no delivery of another group has a part in them.
+void CommitLane::forget_letters(const Group &group) {
+  for (const std::size_t at : group.deliveries) {
+    if (letter_of_[at]) letters_.erase(*letter_of_[at]);
+    letter_of_[at].reset();
+  }
 }
 
 void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
   const Delivery &delivery = batch_[at];
+  letter_of_[at].reset();
+  unwritten_[at] = false;
   if (delivery.job == nullptr) return settle(at, verdict_of_defect(delivery.defect));
+  if (is_cached_[at]) {
+    return settle(at, verdict_of_row(cached_rows_[at], *delivery.key, delivery.digest, digester_));
+  }
   Group &group = groups_[group_of_[at]];
+  if (group.held) { // it is settled when the other lane is through
+    unwritten_[at] = true;
+    return;
+  }
   if (group.row.state == KeyRow::State::absent && !group.claimed) return run_handler(at, group, handlers);
   settle(at, verdict_of_row(group.row, *group.key, delivery.digest, digester_));
   unwritten_[at] = unwritten_[at] || group.claimed;
@@ -152,72 +198,89 @@ void CommitLane::bury(std::size_t at, const std::optional<Digest> &stored_digest
 // --- The transaction ----------------------------------------------------------------------------------------------
 
 Result<void> CommitLane::write(const Handlers &handlers) {
+  // Keys that another lane is about to write are left for a second transaction, so that no commit waits for another's.
+  Patience patience = Patience::none;
   for (unsigned retries = 0; retries < limits::commit_retries_max;) {
     if (std::none_of(unwritten_.begin(), unwritten_.end(), [](bool unwritten) { return unwritten; })) return {};
-    auto step = try_write();
+    auto step = try_write(patience, handlers);
     if (!step) return tl::unexpected(step.error());
-    if (*step == Step::committed) return {};
-    // After a lost race another lane has committed a key meanwhile; each such turn leaves fewer keys to claim.
-    if (*step == Step::retry) ++retries;
-    decide(handlers); // anew in either case: what the step had found of the dead letters may have changed too
+    if (*step == Step::committed) {
+      patience = Patience::wait;
+      continue;
+    }
+    ++retries;
+    decide(handlers);
   }
   answer_busy_where_unwritten(contended_detail);
   return {};
 }
 
-Result<CommitLane::Step> CommitLane::try_write() {
+Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers &handlers) {
   auto *transactions = context_.database.transactions();
   transaction_.reset(transactions->BeginTransaction(write_options(context_.options.durability),
                                                     rocksdb::TransactionOptions(), transaction_.release()));
   transaction_->DisableIndexing(); // nothing is read back from the batch
 
-  bool lost_race = false;
   LaneCounters counters = counters_;
-  auto status = claim_keys(lost_race);
-  if (status.ok() && !lost_race) status = put_letters();
-  if (status.ok() && !lost_race) status = put_counters(counters);
-  if (status.ok() && !lost_race) {
+  auto status = claim_keys(patience, handlers);
+  if (status.ok()) status = put_letters();
+  if (status.ok()) status = put_counters(counters);
+  if (status.ok() && transaction_->GetNumPuts() == 0) {
+    abandon(); // other lanes have written everything, or are about to
+    finish_written();
+    return Step::committed;
+  }
+  if (status.ok()) {
     arrive(KillPoint::worker_before_commit);
     status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   }
-  if (status.ok() && !lost_race) {
+  if (status.ok()) {
     if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
     counters_ = counters;
     reserved_ = {};
     arrive(KillPoint::worker_after_commit);
+    finish_written();
     return Step::committed;
   }
   abandon();
-  if (status.ok()) return Step::lost_race;
   if (is_retryable(status)) return Step::retry;
   return tl::unexpected(status_error(status, context_.database.path()));
 }
 
-// Locks every key that this batch claims, and finds it absent; writes its row. `lost_race`: one was there.
-rocksdb::Status CommitLane::claim_keys(bool &lost_race) {
-  rocksdb::PinnableSlice found;
+rocksdb::Status CommitLane::claim_keys(Patience patience, const Handlers &handlers) {
+  if (patience == Patience::none) transaction_->SetLockTimeout(0);
   for (std::size_t at = 0; at < group_count_; ++at) {
-    Group &group = groups_[at];
-    if (!group.claimed) continue;
-    auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(),
-                                             slice_of(group.key->bytes), &found);
-    if (status.ok() || status.IsCorruption()) {
-      lost_race = true;
-      take_row(group, status.ok() ? view_of(found) : BytesView{});
-      found.Reset();
-      continue; // the others may be lost too
-    }
-    if (!status.IsNotFound()) return status;
-    if (lost_race) continue;
-
-    const Delivery &claimant = batch_[group.claimant];
-    encode_operation(committed_record(*claimant.job, group.row.digest, group.row.result, claimant.issued_at, now_,
-                                      context_.options.durability),
-                     record_);
-    auto put = transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
-    if (!put.ok()) return put;
+    if (!groups_[at].claimed && (!groups_[at].held || patience == Patience::none)) continue;
+    if (auto status = claim_key(groups_[at], patience, handlers); !status.ok()) return status;
   }
-  return {};
+  transaction_->SetLockTimeout(lock_timeout_ms);
+  return rocksdb::Status::OK();
+}
+
+// Locks the key, finds it absent and writes its row; or settles its deliveries by the row that is there.
+rocksdb::Status CommitLane::claim_key(Group &group, Patience patience, const Handlers &handlers) {
+  auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(),
+                                           slice_of(group.key->bytes), &locked_value_);
+  if (status.IsTimedOut() && patience == Patience::none) {
+    group.claimed = false;
+    group.held = true;
+    forget_letters(group);
+    return rocksdb::Status::OK();
+  }
+  const bool found = status.ok() || status.IsCorruption();
+  if (!found && !status.IsNotFound()) return status;
+  if (found) take_row(group, status.ok() ? view_of(locked_value_) : BytesView{});
+  locked_value_.Reset();
+  if (found || group.held) decide_group_anew(group, handlers);
+  return group.claimed ? put_row(group) : rocksdb::Status::OK();
+}
+
+rocksdb::Status CommitLane::put_row(const Group &group) {
+  const Delivery &claimant = batch_[group.claimant];
+  encode_operation(committed_record(*claimant.job, group.row.digest, group.row.result, claimant.issued_at, now_,
+                                    context_.options.durability),
+                   record_);
+  return transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
 }
 
 rocksdb::Status CommitLane::put_letters() {
@@ -266,6 +329,24 @@ rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {
   if (!status.ok() || reserved_.bytes == 0) return status;
   encode_number(counters.dead_letter_bytes, record_);
   return transaction_->PutUntracked(context_.database.meta(), bytes_name_, slice_of(record_));
+}
+
+// What was written is on stable storage now. Left are the deliveries of keys that another lane held.
+void CommitLane::finish_written() {
+  letters_.clear();
+  letter_of_.assign(batch_.size(), std::nullopt);
+  unwritten_.assign(batch_.size(), false);
+  for (std::size_t at = 0; at < group_count_; ++at) {
+    Group &group = groups_[at];
+    if (group.claimed) {
+      group.claimed = false;
+      group.row.state = KeyRow::State::present;
+      context_.cache.keep(*group.key, group.row.digest, group.row.result);
+    } else if (group.held) {
+      for (const std::size_t delivery : group.deliveries)
+        unwritten_[delivery] = true;
+    }
+  }
 }
 
 // Gives up a transaction of which nothing was written, or nobody knows what was.

@@ -9,6 +9,7 @@
 
 #include "job/messagepack.hpp"
 #include "onced/store.hpp"
+#include "store/committed_cache.hpp"
 #include "store/database.hpp"
 #include "store/letter_room.hpp"
 #include "store/records.hpp"
@@ -22,6 +23,7 @@ struct CommitContext {
   const StoreOptions &options;
   Clock &clock;
   LetterRoom &letter_room;
+  CommittedCache &cache;
 };
 
 // Takes one batch at a time through look-up, verdicts and one transaction. A store keeps a lane for each thread that
@@ -39,8 +41,10 @@ private:
   // Every delivery of the batch that has the same key, and what is known of that key's row.
   struct Group {
     const Key *key = nullptr;
-    KeyRow row;           // in the database
+    std::span<const std::size_t> deliveries; // in the order of their arrival
+    KeyRow row;                              // in the database
     bool claimed = false; // absent in the database; `row` is the one that this batch is about to write
+    bool held = false;    // by another lane, which is about to write it
     std::size_t claimant = 0;
   };
 
@@ -54,24 +58,32 @@ private:
     bool refused = false; // no room: its deliveries are answered `busy`
   };
 
-  enum class Step : std::uint8_t { committed, lost_race, retry };
+  enum class Step : std::uint8_t { committed, retry };
+  // Whether keys that another lane holds are waited for.
+  enum class Patience : std::uint8_t { none, wait };
 
+  void ask_cache();
   void group_by_key();
   [[nodiscard]] Result<void> look_up();
   void take_row(Group &group, BytesView value);
 
   void decide(const Handlers &handlers);
+  void decide_group_anew(Group &group, const Handlers &handlers);
+  void forget_letters(const Group &group);
   void decide_one(std::size_t at, const Handlers &handlers);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
   void settle(std::size_t at, Verdict verdict);
   void bury(std::size_t at, const std::optional<Digest> &stored_digest);
 
   [[nodiscard]] Result<void> write(const Handlers &handlers);
-  [[nodiscard]] Result<Step> try_write();
-  [[nodiscard]] rocksdb::Status claim_keys(bool &lost_race);
+  [[nodiscard]] Result<Step> try_write(Patience patience, const Handlers &handlers);
+  [[nodiscard]] rocksdb::Status claim_keys(Patience patience, const Handlers &handlers);
+  [[nodiscard]] rocksdb::Status claim_key(Group &group, Patience patience, const Handlers &handlers);
+  [[nodiscard]] rocksdb::Status put_row(const Group &group);
   [[nodiscard]] rocksdb::Status put_letters();
   [[nodiscard]] rocksdb::Status put_letter(const DeadLetterId &id, Letter &letter);
   [[nodiscard]] rocksdb::Status put_counters(LaneCounters &counters);
+  void finish_written();
   void abandon();
   void answer_busy_where_unwritten(std::string_view detail);
 
@@ -91,13 +103,15 @@ private:
   // The batch in hand.
   std::span<const Delivery> batch_;
   WallTime now_;
-  std::vector<std::size_t> by_key_; // deliveries that are jobs, in the order of their keys, then of arrival
+  std::vector<bool> is_cached_;     // the cache has the delivery's row, which is here:
+  std::vector<KeyRow> cached_rows_; // at least as long as the batch
+  std::vector<std::size_t> by_key_; // the other deliveries that are jobs, in the order of their keys, then of arrival
   std::vector<std::size_t> group_of_;
   std::vector<Group> groups_;
   std::size_t group_count_ = 0;
   std::map<DeadLetterId, Letter> letters_;
   std::vector<std::optional<DeadLetterId>> letter_of_;
-  std::vector<bool> unwritten_; // the settlement rests on what this batch writes
+  std::vector<bool> unwritten_; // there is no settlement yet, or it rests on what this batch writes
   std::vector<Settlement> settlements_;
   LetterAmount reserved_; // for dead letters of the transaction in hand
 
@@ -105,6 +119,7 @@ private:
   std::vector<rocksdb::Slice> look_up_keys_;
   std::vector<rocksdb::PinnableSlice> look_up_values_;
   std::vector<rocksdb::Status> look_up_statuses_;
+  rocksdb::PinnableSlice locked_value_;
   Bytes record_;
 };
 

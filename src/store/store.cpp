@@ -53,7 +53,8 @@ class Store::Impl {
 public:
   Impl(const StoreOptions &options, Clock &clock, std::unique_ptr<Database> database)
       : options_(options), clock_(clock), database_(std::move(database)),
-        letter_room_({.rows = options.dead_letters_max, .bytes = options.dead_letter_bytes_max}) {}
+        letter_room_({.rows = options.dead_letters_max, .bytes = options.dead_letter_bytes_max}),
+        cache_(options.read_only ? 0 : options.committed_cache_bytes) {}
   ~Impl();
 
   Result<void> begin_boot(Random &random);
@@ -96,6 +97,7 @@ private:
   std::mutex failure_mutex_;     // guards the next
   std::optional<Error> failure_; // why it was given up: the first error, which names the cause
   store::LetterRoom letter_room_;
+  store::CommittedCache cache_;
 
   std::mutex changes_mutex_; // guards the next
   std::unique_ptr<DeadLetterChanges> changes_;
@@ -300,7 +302,7 @@ Result<void> Store::Impl::begin_boot(Random &random) {
 }
 
 store::CommitContext Store::Impl::context() {
-  return {.database = *database_, .options = options_, .clock = clock_, .letter_room = letter_room_};
+  return {.database = *database_, .options = options_, .clock = clock_, .letter_room = letter_room_, .cache = cache_};
 }
 
 std::unique_ptr<CommitLane> Store::Impl::take_lane() {

@@ -98,10 +98,8 @@ rocksdb::DBOptions database_options(const StoreOptions &options, const std::shar
 
 rocksdb::TransactionDBOptions transaction_options() {
   rocksdb::TransactionDBOptions options;
-  // Locks are taken in one global order, so there is no deadlock to time out of; a wait ends when the other commit
-  // does, which a slow disk may make seconds.
-  options.transaction_lock_timeout = 10'000;
-  options.default_lock_timeout = 10'000;
+  options.transaction_lock_timeout = lock_timeout_ms;
+  options.default_lock_timeout = lock_timeout_ms;
   return options;
 }
 

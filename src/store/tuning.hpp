@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -10,6 +11,10 @@
 
 // Every RocksDB option that onced sets, each with its reason.
 namespace onced::store {
+
+// How long a transaction waits for a lock. Locks are taken in one global order, so there is no deadlock to time out of;
+// a wait ends when the other commit does, which a slow disk may make seconds.
+inline constexpr std::int64_t lock_timeout_ms = 10'000;
 
 [[nodiscard]] rocksdb::DBOptions database_options(const StoreOptions &options,
                                                   const std::shared_ptr<rocksdb::Cache> &cache);

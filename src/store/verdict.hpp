@@ -22,6 +22,8 @@ struct KeyRow {
   Digest digest;
   Bytes result;
 
+  [[nodiscard]] bool is_committed() const { return state == State::present && phase == Phase::committed; }
+
   // Takes over a row's value, reusing memory; bytes that are no row make it `damaged`.
   void read(BytesView value, RecordDecoder &decoder);
 };

@@ -16,8 +16,17 @@ std::size_t fixed_bytes(unsigned threads) {
          threads * limits::worker_thread_bytes;
 }
 
-std::size_t cache_bytes(std::size_t memory_bytes) {
+std::size_t block_cache_bytes(std::size_t memory_bytes) {
   return std::max(memory_bytes / 8, limits::block_cache_bytes_min);
+}
+
+std::size_t committed_cache_bytes(std::size_t memory_bytes) {
+  return memory_bytes / 16;
+}
+
+// The least memory of which so much is left beside the caches.
+std::size_t memory_with_caches(std::size_t bytes) {
+  return std::max((bytes + limits::block_cache_bytes_min) / 15 * 16, bytes / 13 * 16);
 }
 
 // What one sender may make the worker hold, beside messages of jobs: the replies that it does not read.
@@ -36,15 +45,15 @@ Error too_little(std::size_t memory_bytes, unsigned senders, std::size_t needed_
 Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, unsigned threads) {
   // For each sender one message that waits, and one that is arriving.
   const std::size_t least = fixed_bytes(threads) + senders * (replies_bytes + 2 * limits::message_bytes_max);
-  const std::size_t cache = cache_bytes(memory_bytes);
-  if (memory_bytes < least + cache) {
-    return tl::unexpected(
-        too_little(memory_bytes, senders, std::max(least + limits::block_cache_bytes_min, least + least / 7)));
+  const std::size_t caches = block_cache_bytes(memory_bytes) + committed_cache_bytes(memory_bytes);
+  if (memory_bytes < least + caches) {
+    return tl::unexpected(too_little(memory_bytes, senders, memory_with_caches(least)));
   }
-  const std::size_t left = memory_bytes - cache - fixed_bytes(threads);
+  const std::size_t left = memory_bytes - caches - fixed_bytes(threads);
   const std::size_t waiting = senders == 0 ? limits::receive_high_water_messages_max
                                            : (left / senders - replies_bytes) / limits::message_bytes_max - 1;
-  return MemoryPlan{.block_cache_bytes = cache,
+  return MemoryPlan{.committed_cache_bytes = committed_cache_bytes(memory_bytes),
+                    .block_cache_bytes = block_cache_bytes(memory_bytes),
                     .receive_high_water_messages =
                         static_cast<int>(std::min<std::size_t>(waiting, limits::receive_high_water_messages_max))};
 }

@@ -134,6 +134,7 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
 
   StoreOptions store_options = options.store;
   store_options.block_cache_bytes = memory_.block_cache_bytes;
+  store_options.committed_cache_bytes = memory_.committed_cache_bytes;
   store_options.kill_switch = &kill_switch_;
   store_options.counters = &counters_;
   keeper_ = std::make_unique<StoreKeeper>(

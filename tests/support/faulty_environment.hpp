@@ -18,7 +18,7 @@ namespace onced::testing {
 // The calls that can be made to fail.
 enum class FaultAt : std::uint8_t { log_append, log_sync, table_append, table_sync };
 
-// Makes calls of the file system fail with EIO. From any thread.
+// Makes calls of the file system fail with EIO, or syncs of the log wait. From any thread.
 class Faults {
 public:
   // From the Nth call from now on (1: the next), every call of this kind fails, until `clear`.
@@ -27,6 +27,13 @@ public:
     for (auto &left : left_)
       left = never;
   }
+  // Until it is released, no sync of the log goes on.
+  void hold_log_syncs() { held_ = true; }
+  void release_log_syncs() {
+    held_ = false;
+    held_.notify_all();
+  }
+  void wait_while_held() const { held_.wait(true); }
   [[nodiscard]] std::uint64_t failures() const { return failures_; }
   [[nodiscard]] std::uint64_t calls(FaultAt at) const { return calls_[index(at)]; }
 
@@ -49,6 +56,7 @@ private:
   std::array<std::atomic<std::uint64_t>, 4> left_{never, never, never, never};
   std::array<std::atomic<std::uint64_t>, 4> calls_{};
   std::atomic<std::uint64_t> failures_{0};
+  std::atomic<bool> held_{false};
 };
 
 class FaultyFile final : public rocksdb::FSWritableFileOwnerWrapper {
@@ -79,7 +87,11 @@ public:
 
 private:
   bool strikes_append() { return faults_->strike(is_log_ ? FaultAt::log_append : FaultAt::table_append); }
-  bool strikes_sync() { return faults_->strike(is_log_ ? FaultAt::log_sync : FaultAt::table_sync); }
+  bool strikes_sync() {
+    const bool strikes = faults_->strike(is_log_ ? FaultAt::log_sync : FaultAt::table_sync);
+    if (is_log_) faults_->wait_while_held();
+    return strikes;
+  }
   static rocksdb::IOStatus error() { return rocksdb::IOStatus::IOError("injected: Input/output error"); }
 
   bool is_log_;

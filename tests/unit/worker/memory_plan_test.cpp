@@ -19,8 +19,8 @@ std::size_t bytes_of(const MemoryPlan &plan, unsigned senders, unsigned threads)
   const auto waiting = static_cast<std::size_t>(plan.receive_high_water_messages);
   const std::size_t sender = (waiting + 1) * limits::message_bytes_max +
                              (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_target;
-  return limits::process_bytes + plan.block_cache_bytes + limits::handover_bytes_max + 2 * limits::outgoing_bytes_max +
-         threads * limits::worker_thread_bytes + senders * sender;
+  return limits::process_bytes + plan.committed_cache_bytes + plan.block_cache_bytes + limits::handover_bytes_max +
+         2 * limits::outgoing_bytes_max + threads * limits::worker_thread_bytes + senders * sender;
 }
 
 TEST_CASE("the defaults plan 64 senders into 512 MiB with messages that wait") {
@@ -30,6 +30,7 @@ TEST_CASE("the defaults plan 64 senders into 512 MiB with messages that wait") {
   CHECK(defaults.memory_bytes == 512 * mebibyte);
   CHECK(defaults.senders == 64);
   CHECK(plan->block_cache_bytes == 64 * mebibyte);
+  CHECK(plan->committed_cache_bytes == 32 * mebibyte);
   CHECK(plan->receive_high_water_messages >= 2);
 }
 
