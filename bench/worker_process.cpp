@@ -1,18 +1,23 @@
 #include "worker_process.hpp"
 
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <spawn.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+#include "held_signals.hpp"
+#include "wire/query.hpp"
 
 namespace onced::bench {
 namespace {
@@ -27,28 +32,37 @@ struct Child {
   std::FILE *output = nullptr;
 };
 
+// In the child between fork and exec: only what may be called there.
+[[noreturn]] void become(char *const *arguments, int output, int log, int parent) {
+  HeldSignals::release();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const bool orphaned = ::getppid() != parent; // the parent died before that
+  if (!orphaned && ::dup2(output, STDOUT_FILENO) >= 0 && ::dup2(log, STDERR_FILENO) >= 0) {
+    ::execv(arguments[0], arguments);
+  }
+  ::_exit(127);
+}
+
 // What it logs goes to `log`.
 Result<Child> spawn_child(std::vector<std::string> words, const std::filesystem::path &log) {
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return tl::unexpected(failure(words.front(), "no pipe"));
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, pipe[1], STDOUT_FILENO);
-  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   std::vector<char *> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string &word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  Child child;
-  const int error = ::posix_spawn(&child.process, words.front().c_str(), &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
+  std::array<int, 2> pipe{};
+  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return tl::unexpected(failure(words.front(), "no pipe"));
+  const int log_file = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const int parent = ::getpid();
+  Child child{.process = ::fork()};
+  if (child.process == 0) become(arguments.data(), pipe[1], log_file, parent);
   ::close(pipe[1]);
-  child.output = ::fdopen(pipe[0], "r");
-  if (error != 0 || child.output == nullptr) {
+  ::close(log_file);
+  if (child.process < 0) {
     ::close(pipe[0]);
     return tl::unexpected(failure(words.front(), "cannot be started"));
   }
+  child.output = ::fdopen(pipe[0], "r");
   return child;
 }
 
@@ -92,9 +106,15 @@ WorkerProcess::~WorkerProcess() {
   if (!directory_.empty()) std::filesystem::remove_all(directory_, ignored);
 }
 
-Result<WorkerProcess> WorkerProcess::start(const std::string &command, const std::vector<std::string> &arguments) {
-  std::string name = (std::filesystem::temp_directory_path() / "onced-bench-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) return tl::unexpected(failure(name, "cannot be created"));
+Result<WorkerProcess> WorkerProcess::start(const std::string &command, const std::vector<std::string> &arguments,
+                                           const std::filesystem::path &parent) {
+  std::string name = (parent / "onced-bench-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) {
+    return tl::unexpected(Error{.code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::store_unavailable,
+                                .concerns = parent.string(),
+                                .cause = std::generic_category().message(errno),
+                                .remedy = "give a directory that may be written to"});
+  }
   WorkerProcess worker(command, name);
   if (auto spawned = worker.spawn(arguments); !spawned) return tl::unexpected(spawned.error());
   return worker;
@@ -119,7 +139,23 @@ Result<void> WorkerProcess::spawn(const std::vector<std::string> &arguments) {
   return {};
 }
 
-Result<std::size_t> WorkerProcess::stop_and_count() {
+Result<WorkerProcess::Counters> WorkerProcess::counters() const {
+  Bytes request;
+  nlohmann::json::to_msgpack({{"query", "stats"}}, request);
+  const auto answer =
+      wire::ask(endpoints_.replies, request, std::chrono::steady_clock::now() + std::chrono::seconds(30));
+  if (!answer) return tl::unexpected(answer.error());
+  const auto stats = nlohmann::json::from_msgpack(*answer, true, false);
+  if (!stats.is_object() || !stats.contains("deliveries")) {
+    return tl::unexpected(failure("the worker", "its counters are not to be read"));
+  }
+  return Counters{.deliveries = stats["deliveries"].get<std::uint64_t>(),
+                  .batches = stats.at("batches").get<std::uint64_t>(),
+                  .commits = stats.at("commits").get<std::uint64_t>(),
+                  .log_syncs = stats.at("log_syncs").get<std::uint64_t>()};
+}
+
+Result<WorkerProcess::Rows> WorkerProcess::stop_and_count() {
   ::kill(process_, SIGTERM);
   if (!ended_in_order(std::exchange(process_, -1))) {
     return tl::unexpected(failure_with_log("it did not end in order", log()));
@@ -129,9 +165,10 @@ Result<std::size_t> WorkerProcess::stop_and_count() {
   const auto counts = first_line(child->output);
   std::fclose(child->output);
   if (!ended_in_order(child->process) || !counts.is_object()) {
-    return tl::unexpected(failure_with_log("its results could not be counted", log()));
+    return tl::unexpected(failure_with_log("its rows could not be counted", log()));
   }
-  return counts["results"].get<std::size_t>();
+  return Rows{.results = counts.at("results").get<std::size_t>(),
+              .dead_letters = counts.at("dead_letters").get<std::size_t>()};
 }
 
 } // namespace onced::bench

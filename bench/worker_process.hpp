@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -10,19 +11,35 @@
 
 namespace onced::bench {
 
-// A worker in a process of its own, on free ports, in a directory that is removed at the end.
+// A worker in a process of its own, on free ports, in a directory that is removed at the end. It dies with the thread
+// that started it.
 class WorkerProcess {
 public:
-  // Starts `command` serve with `arguments` and waits for its ready line. Errors: `internal`, saying what it printed.
-  [[nodiscard]] static Result<WorkerProcess> start(const std::string &command,
-                                                   const std::vector<std::string> &arguments);
+  // Starts `command` serve with `arguments`, its directory in `parent`, and waits for its ready line.
+  // Errors: `not_found` and `store_unavailable` for `parent`; `internal`, saying what the worker printed.
+  [[nodiscard]] static Result<WorkerProcess>
+  start(const std::string &command, const std::vector<std::string> &arguments,
+        const std::filesystem::path &parent = std::filesystem::temp_directory_path());
 
   [[nodiscard]] int process() const { return process_; }
   [[nodiscard]] const Endpoints &endpoints() const { return endpoints_; }
 
-  // Drains the worker and waits for its end; then counts the results on disk with `command` count.
+  // What it has counted since its start, as `stats` says it (docs/operations.md).
+  struct Counters {
+    std::uint64_t deliveries = 0;
+    std::uint64_t batches = 0;
+    std::uint64_t commits = 0;
+    std::uint64_t log_syncs = 0;
+  };
+  [[nodiscard]] Result<Counters> counters() const;
+
+  struct Rows {
+    std::size_t results = 0;
+    std::size_t dead_letters = 0;
+  };
+  // Drains the worker and waits for its end; then counts the rows on disk with `command` count.
   // Errors: `internal` when it did not end in order.
-  [[nodiscard]] Result<std::size_t> stop_and_count();
+  [[nodiscard]] Result<Rows> stop_and_count();
 
   WorkerProcess(WorkerProcess &&other) noexcept;
   WorkerProcess &operator=(WorkerProcess &&) = delete;

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "audit.hpp"
+#include "bench.hpp"
 #include "config.hpp"
 #include "count.hpp"
 #include "dead_letter_changes.hpp"
@@ -103,6 +104,16 @@ void add_log_format(CLI::App &app, LogFormat &value) {
              });
 }
 
+void add_durability(CLI::App &app, Durability &value) {
+  add_parsed(
+      app, "--durability", "fsync|page-cache",
+      "What an acknowledgement promises; page-cache: a power cut may lose results (default fsync)", value,
+      [](const std::string &text) -> Result<Durability> {
+        if (const auto durability = durability_of(text)) return *durability;
+        return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "no durability mode", "fsync or page-cache"});
+      });
+}
+
 void add_target(Command &command, QueryTarget &target) {
   CLI::App &app = *command.app;
   app.add_option("--data", target.data, "Data directory, whether a worker runs on it or not")->type_name("DIR");
@@ -132,13 +143,7 @@ void add_serve(Commands &commands, CLI::App &root) {
       ->type_name("SIZE");
   app.add_option("--senders", worker.senders, "Connections of senders that --memory is planned for")
       ->capture_default_str();
-  add_parsed(
-      app, "--durability", "fsync|page-cache",
-      "What an acknowledgement promises; page-cache: a power cut may lose results (default fsync)",
-      worker.store.durability, [](const std::string &text) -> Result<Durability> {
-        if (const auto durability = durability_of(text)) return *durability;
-        return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "no durability mode", "fsync or page-cache"});
-      });
+  add_durability(app, worker.store.durability);
   app.add_option("--dead-letters-max", worker.store.dead_letters_max,
                  "Keep so many dead letters; beyond it what would add one is busy")
       ->capture_default_str();
@@ -333,6 +338,24 @@ void add_stats(Commands &commands, CLI::App &root) {
   command.run = [options](Output &output) { return run_stats(*options, output); };
 }
 
+void add_bench(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "bench",
+                              "Measure this program on your own disk by share of duplicates: a table on stderr and, "
+                              "where stdout is no terminal, a JSON line a run there.",
+                              "  onced bench --quick\n"
+                              "  onced bench --directory /var/lib/onced > rows.jsonl\n"
+                              "  onced bench --quick --durability page-cache\n");
+  auto options = std::make_shared<BenchOptions>();
+  CLI::App &app = *command.app;
+  app.add_flag("--quick", options->quick, "100,000 deliveries for each share, once, instead of 500,000 three times");
+  app.add_option("--directory", options->directory, "Measure the disk of this directory; nothing is left there")
+      ->capture_default_str()
+      ->type_name("DIR");
+  add_durability(app, options->durability);
+  app.add_option("--workers", options->workers, "Worker threads")->capture_default_str();
+  command.run = [options](Output &output) { return run_bench(*options, output); };
+}
+
 // --- The configuration file --------------------------------------------------------------------------------------
 
 // The long name without dashes where a configuration file may set the option; empty where it may not.
@@ -440,6 +463,7 @@ ExitCode run(int argc, char **argv) {
   add_audit(commands, root);
   add_stats(commands, root);
   add_verify(commands, root);
+  add_bench(commands, root);
   const ConfigSchema schema = schema_of(commands);
   Output output(STDOUT_FILENO);
   try {

@@ -234,7 +234,7 @@ Database::Database(std::filesystem::path path, bool read_only, std::shared_ptr<S
       health_(std::move(health)) {}
 
 Result<void> Database::open_files(const StoreOptions &options) {
-  const auto cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  const auto cache = block_cache(options.block_cache_bytes);
   rocksdb::DBOptions db_options = database_options(options, cache);
   db_options.listeners = {health_};
   const auto log = std::make_shared<InfoLog>(read_only_ ? std::filesystem::path() : options.directory / "rocksdb.log");

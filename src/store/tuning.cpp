@@ -29,8 +29,12 @@ rocksdb::BlockBasedTableOptions table_options(const std::shared_ptr<rocksdb::Cac
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.whole_key_filtering = true;
   table.optimize_filters_for_memory = true;
-  // Index and filters count against the cache, so memory stays bounded at any number of keys.
+  // Index and filters count against the cache, so memory stays bounded at any number of keys. They are kept in small
+  // partitions: a whole filter of a table does not fit into a shard of the cache, and would be read at each look-up.
   table.cache_index_and_filter_blocks = true;
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+  table.pin_top_level_index_and_filter = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   // Look-ups are of single keys: a hash in each block spares its binary search.
   table.data_block_index_type = rocksdb::BlockBasedTableOptions::kDataBlockBinaryAndHash;
@@ -56,6 +60,13 @@ rocksdb::ColumnFamilyOptions family(const std::shared_ptr<rocksdb::Cache> &cache
 }
 
 } // namespace
+
+std::shared_ptr<rocksdb::Cache> block_cache(std::size_t bytes) {
+  // A few large shards: few threads share them, and a shard must hold what the memtables reserve and the largest
+  // blocks.
+  constexpr int shard_bits = 2;
+  return rocksdb::NewLRUCache(bytes, shard_bits);
+}
 
 rocksdb::DBOptions database_options(const StoreOptions &options, const std::shared_ptr<rocksdb::Cache> &cache) {
   rocksdb::DBOptions db;

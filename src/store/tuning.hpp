@@ -16,6 +16,8 @@ namespace onced::store {
 // a wait ends when the other commit does, which a slow disk may make seconds.
 inline constexpr std::int64_t lock_timeout_ms = 10'000;
 
+[[nodiscard]] std::shared_ptr<rocksdb::Cache> block_cache(std::size_t bytes);
+
 [[nodiscard]] rocksdb::DBOptions database_options(const StoreOptions &options,
                                                   const std::shared_ptr<rocksdb::Cache> &cache);
 [[nodiscard]] rocksdb::TransactionDBOptions transaction_options();
