@@ -1,7 +1,8 @@
 # onced_bench: what the benchmarks share, and `onced bench` too, so it is built where no benchmark is.
-include_guard(GLOBAL)
+# What find_package finds is known in the folder that asks, so each asks before the guard.
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
+include_guard(GLOBAL)
 
 add_library(onced_bench STATIC
   "${CMAKE_CURRENT_LIST_DIR}/held_signals.cpp"

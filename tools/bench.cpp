@@ -22,7 +22,7 @@ bench::Series series_of(const BenchOptions &options) {
   bench::Series series;
   series.command = "/proc/self/exe"; // this very program, wherever it lies
   series.directory = options.directory;
-  series.deliveries = options.quick ? 100'000 : 500'000;
+  series.deliveries = options.quick ? 200'000 : 1'000'000;
   series.repeats = options.quick ? 1 : 3;
   for (const double share : {0.0, 0.5, 0.9, 0.99, 1.0}) {
     series.cells.push_back(

@@ -347,7 +347,7 @@ void add_bench(Commands &commands, CLI::App &root) {
                               "  onced bench --quick --durability page-cache\n");
   auto options = std::make_shared<BenchOptions>();
   CLI::App &app = *command.app;
-  app.add_flag("--quick", options->quick, "100,000 deliveries for each share, once, instead of 500,000 three times");
+  app.add_flag("--quick", options->quick, "200,000 deliveries for each share, once, instead of 1,000,000 three times");
   app.add_option("--directory", options->directory, "Measure the disk of this directory; nothing is left there")
       ->capture_default_str()
       ->type_name("DIR");

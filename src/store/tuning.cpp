@@ -59,6 +59,13 @@ rocksdb::ColumnFamilyOptions family(const std::shared_ptr<rocksdb::Cache> &cache
   return options;
 }
 
+// Two of them, one being filled and one being flushed, take half of the cache, and leave the rest to blocks and
+// filters.
+std::size_t memtable_bytes(const std::shared_ptr<rocksdb::Cache> &cache) {
+  constexpr std::size_t least = 4 * mebibyte;
+  return cache ? std::clamp(cache->GetCapacity() / 4, least, 64 * mebibyte) : least;
+}
+
 } // namespace
 
 std::shared_ptr<rocksdb::Cache> block_cache(std::size_t bytes) {
@@ -116,7 +123,7 @@ rocksdb::TransactionDBOptions transaction_options() {
 
 std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_ptr<rocksdb::Cache> &cache) {
   return {{rocksdb::kDefaultColumnFamilyName, family(cache, mebibyte)}, // unused; RocksDB wants it
-          {"operations", family(cache, 32 * mebibyte)},
+          {"operations", family(cache, memtable_bytes(cache))},
           {"dead_letters", family(cache, 8 * mebibyte)},
           {"meta", family(cache, mebibyte)}};
 }
