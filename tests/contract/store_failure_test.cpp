@@ -19,6 +19,10 @@ Line stats_of(const WorkerProcess &worker) {
   return run_command({"stats", "--replies", worker.replies()}).line();
 }
 
+// A log as large as this memory wants does not fit on the small disk, so none of it is set aside, and the disk is full
+// soon.
+const Arguments large_log = {"--memory", "1GiB"};
+
 // Waits, while jobs fill what the log has set aside, until the worker says that it cannot go on, and checks what it
 // says. By the next question the store may be open again: closing it frees some space.
 void wait_until_unavailable(const WorkerProcess &worker) {
@@ -41,7 +45,7 @@ TEST_CASE("a full disk stops the acknowledgements and the worker goes on by itse
   }
   constexpr std::size_t jobs = 150'000;
   WorkerProcess worker(disk.path() / "data");
-  worker.start();
+  worker.start(large_log);
   disk.fill();
   Process sender({.arguments = worker.send(), .input = jobs_as_json("job", jobs)});
   wait_until_unavailable(worker);
@@ -65,7 +69,7 @@ TEST_CASE("a second worker is refused while the first opens its store again") {
     return;
   }
   WorkerProcess worker(disk.path() / "data");
-  worker.start();
+  worker.start(large_log);
   disk.fill();
   Process sender({.arguments = worker.send(), .input = jobs_as_json("job", 150'000)});
   wait_until_unavailable(worker);
