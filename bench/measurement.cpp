@@ -143,15 +143,6 @@ void add_figures(Row &row, const Traffic &traffic, const Measured &measured) {
   row["resent"] = run.resent;
 }
 
-void add_versions(Row &row) {
-  const Version ours = version();
-  row["cores"] = std::thread::hardware_concurrency();
-  row["onced"] = worker_build();
-  row["build_type"] = ours.build_type;
-  for (const auto &[name, number] : ours.libraries)
-    row[std::string(name)] = number;
-}
-
 // The runs of one cell in one repeat: the closed loop, then the schedules.
 class CellRuns {
 public:
@@ -211,6 +202,15 @@ private:
 };
 
 } // namespace
+
+void add_versions(Row &row) {
+  const Version ours = version();
+  row["cores"] = std::thread::hardware_concurrency();
+  row["onced"] = worker_build();
+  row["build_type"] = ours.build_type;
+  for (const auto &[name, number] : ours.libraries)
+    row[std::string(name)] = number;
+}
 
 Result<void> measure(const Series &series, const std::function<void(const Row &)> &on_row) {
   for (unsigned repeat = 1; repeat <= series.repeats; ++repeat) {

@@ -16,6 +16,9 @@ namespace onced::bench {
 // One measured run, as it is printed; docs/performance.md explains the fields.
 using Row = nlohmann::ordered_json;
 
+// The machine's cores, this build and its libraries, as every row of every benchmark names them.
+void add_versions(Row &row);
+
 // What is varied.
 struct Cell {
   double duplicate_share = 0;

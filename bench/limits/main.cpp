@@ -22,6 +22,7 @@
 
 namespace {
 
+using onced::bench::add_versions;
 using onced::bench::Row;
 using onced::bench::limits::Measured;
 using onced::bench::limits::Setting;
@@ -165,15 +166,6 @@ void add_figures(Row &row, const onced::bench::Traffic &traffic, Measured &measu
   row["batch_p50_us"] = quantile_us(measured.batches, 0.50);
   row["batch_p99_us"] = quantile_us(measured.batches, 0.99);
   row["batch_p999_us"] = quantile_us(measured.batches, 0.999);
-}
-
-void add_versions(Row &row) {
-  const onced::Version ours = onced::version();
-  row["cores"] = std::thread::hardware_concurrency();
-  row["onced"] = onced::worker_build();
-  row["build_type"] = ours.build_type;
-  for (const auto &[name, number] : ours.libraries)
-    row[std::string(name)] = number;
 }
 
 std::string figure(const Row &value, int decimals) {

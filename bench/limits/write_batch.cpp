@@ -2,7 +2,6 @@
 #include <stdexcept>
 #include <string>
 
-#include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 
 #include "batches.hpp"
@@ -23,7 +22,7 @@ public:
   explicit PlainDatabase(const std::filesystem::path &directory) {
     StoreOptions options;
     options.directory = directory;
-    const auto cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+    const auto cache = store::block_cache(options.block_cache_bytes);
     const auto families = store::column_families(cache);
     rocksdb::DB *db = nullptr;
     check(rocksdb::DB::Open(store::database_options(options, cache), (directory / "db").string(), families, &families_,

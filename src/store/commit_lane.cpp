@@ -45,13 +45,11 @@ Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> bat
 // --- Look-up ------------------------------------------------------------------------------------------------------
 
 void CommitLane::ask_cache() {
-  is_cached_.assign(batch_.size(), false);
   if (cached_rows_.size() < batch_.size()) cached_rows_.resize(batch_.size());
   std::uint64_t found = 0;
   for (std::size_t at = 0; at < batch_.size(); ++at) {
-    if (batch_[at].job == nullptr || !context_.cache.find(*batch_[at].key, cached_rows_[at])) continue;
-    is_cached_[at] = true;
-    ++found;
+    cached_rows_[at].state = KeyRow::State::absent;
+    if (batch_[at].job != nullptr && context_.cache.find(*batch_[at].key, cached_rows_[at])) ++found;
   }
   if (context_.options.counters != nullptr) context_.options.counters->cache_hits += found;
 }
@@ -59,7 +57,7 @@ void CommitLane::ask_cache() {
 void CommitLane::group_by_key() {
   by_key_.clear();
   for (std::size_t at = 0; at < batch_.size(); ++at) {
-    if (batch_[at].job != nullptr && !is_cached_[at]) by_key_.push_back(at);
+    if (batch_[at].job != nullptr && !cached_rows_[at].is_committed()) by_key_.push_back(at);
   }
   // The order in which keys are looked up and, later, locked: the same in every lane, so lanes never wait in a circle.
   std::sort(by_key_.begin(), by_key_.end(), [&](std::size_t left, std::size_t right) {
@@ -148,7 +146,7 @@ void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
   letter_of_[at].reset();
   unwritten_[at] = false;
   if (delivery.job == nullptr) return settle(at, verdict_of_defect(delivery.defect));
-  if (is_cached_[at]) {
+  if (cached_rows_[at].is_committed()) {
     return settle(at, verdict_of_row(cached_rows_[at], *delivery.key, delivery.digest, digester_));
   }
   Group &group = groups_[group_of_[at]];

@@ -103,8 +103,7 @@ private:
   // The batch in hand.
   std::span<const Delivery> batch_;
   WallTime now_;
-  std::vector<bool> is_cached_;     // the cache has the delivery's row, which is here:
-  std::vector<KeyRow> cached_rows_; // at least as long as the batch
+  std::vector<KeyRow> cached_rows_; // of each delivery, as the cache has it; at least as long as the batch
   std::vector<std::size_t> by_key_; // the other deliveries that are jobs, in the order of their keys, then of arrival
   std::vector<std::size_t> group_of_;
   std::vector<Group> groups_;
