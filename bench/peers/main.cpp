@@ -1,0 +1,270 @@
+// What one would pick instead of onced: Redis, PostgreSQL and SQLite, with the same jobs in the same order, the same
+// keys, digests and handler, and an fsync before each acknowledgement. What is measured: deliveries and results a
+// second, CPU time of server and client, acknowledgement latency. A run whose answers or rows are not exactly those
+// that its seed gives is void, and the program then exits with 1. It does not measure crashes, redelivery, dead
+// letters, a network, or data larger than memory; README.md says what is not comparable.
+#include <cstdio>
+#include <stdexcept>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include "held_signals.hpp"
+#include "server.hpp"
+#include "trial.hpp"
+
+namespace {
+
+using namespace onced::bench::peers;
+using onced::bench::Traffic;
+using onced::bench::TrafficPlan;
+
+constexpr int exit_void = 1;
+constexpr int exit_usage = 64;
+constexpr int exit_missing = 77;
+
+struct Kind {
+  std::string_view name;
+  std::unique_ptr<Peer> (*make)(const std::filesystem::path &);
+  bool has_queue;
+};
+
+constexpr std::array<Kind, 5> kinds{{{"redis-fed", make_redis_fed, false},
+                                     {"redis-stream", make_redis_stream, true},
+                                     {"postgresql-fed", make_postgresql_fed, false},
+                                     {"postgresql-queue", make_postgresql_queue, true},
+                                     {"sqlite", make_sqlite, false}}};
+
+struct Options {
+  std::vector<std::string> peers;
+  std::vector<double> shares{0, 0.5, 0.9, 0.99, 1};
+  double conflicts = 0;
+  std::size_t deliveries = 200'000;
+  unsigned repeats = 3;
+  std::uint64_t seed = 1;
+  bool sweep = false;
+  Settings settings;
+  std::filesystem::path directory = std::filesystem::temp_directory_path();
+};
+
+// A fresh folder; what is in it goes with it. Others may look through it: a server may run as another user.
+class Folder {
+public:
+  explicit Folder(const std::filesystem::path &parent) : path_((parent / "onced-peers-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + " cannot be created");
+    std::filesystem::permissions(path_, std::filesystem::perms{0711});
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  Folder(const Folder &) = delete;
+  Folder &operator=(const Folder &) = delete;
+
+  [[nodiscard]] const std::string &path() const { return path_; }
+
+private:
+  std::string path_;
+};
+
+struct Started {
+  const Kind &kind;
+  std::unique_ptr<Peer> peer;
+  std::string version;
+};
+
+// A peer with a share, and the settings that it is measured with.
+struct Cell {
+  Started &started;
+  TrafficPlan plan;
+  Settings settings;
+};
+
+void add_options(CLI::App &app, Options &options) {
+  std::vector<std::string> names;
+  names.reserve(kinds.size());
+  for (const Kind &kind : kinds)
+    names.emplace_back(kind.name);
+  options.peers = names;
+  app.add_option("--peers", options.peers, "Which")->delimiter(',')->capture_default_str()->check(CLI::IsMember(names));
+  app.add_option("--shares", options.shares, "Shares of duplicates; 1: all are of jobs that were committed before")
+      ->delimiter(',')
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--conflicts", options.conflicts, "Share of deliveries with another payload under a known id")
+      ->check(CLI::Range(0.0, 0.5));
+  app.add_option("--deliveries", options.deliveries, "Deliveries a run")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000'000));
+  app.add_option("--repeats", options.repeats, "Runs of each, all once before any again")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--seed", options.seed, "Of ids, numbers and order")->capture_default_str();
+  app.add_flag("--sweep", options.sweep, "Find the best batch, connections and look-first for each peer and share");
+  app.add_option("--in-flight", options.settings.in_flight, "Deliveries unanswered at most; 0: as the others ask for")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  app.add_option("--batch", options.settings.batch, "Without --sweep: deliveries settled at once by a connection")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096));
+  app.add_option("--connections", options.settings.connections, "Without --sweep: connections that settle")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 32));
+  app.add_flag("--look-first", options.settings.look_first, "Without --sweep: read a batch's rows before storing");
+  app.add_option("--directory", options.directory, "Its disk is measured; the data is removed at the end")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+  app.footer("Examples:\n  peers --sweep\n  peers --sweep --in-flight 1 --deliveries 5000 --peers redis-fed,sqlite\n"
+             "  peers --shares 0.9 --batch 256 --connections 4\n  peers --deliveries 20000 --repeats 1");
+}
+
+// Fixed settings, made to fit a fixed number of deliveries unanswered.
+Settings fit(Settings settings, bool has_queue) {
+  if (settings.in_flight == 0) {
+    settings.in_flight = free_in_flight(settings, has_queue);
+    return settings;
+  }
+  settings.connections = static_cast<unsigned>(std::min<std::size_t>(settings.connections, settings.in_flight));
+  settings.batch = std::min(settings.batch, settings.in_flight / settings.connections);
+  return settings;
+}
+
+// Before anything is measured: conflicts and duplicates are answered as such, in both ways of storing.
+void check_contract(Started &started, std::uint64_t seed) {
+  const Traffic traffic = onced::bench::make_traffic(
+      {.deliveries = 600, .duplicate_share = 0.6, .conflict_share = 0.1, .per_message = 256, .seed = seed});
+  for (const bool look_first : {false, true}) {
+    (void)run_trial(
+        *started.peer, traffic,
+        fit({.batch = 64, .connections = 2, .in_flight = 0, .look_first = look_first}, started.kind.has_queue));
+  }
+}
+
+std::vector<Started> start_peers(const Options &options, const Folder &folder) {
+  std::vector<Started> started;
+  started.reserve(kinds.size());
+  for (const Kind &kind : kinds) {
+    if (std::find(options.peers.begin(), options.peers.end(), kind.name) == options.peers.end()) continue;
+    auto &one = started.emplace_back(
+        Started{kind, kind.make(std::filesystem::path(folder.path()) / std::string(kind.name)), {}});
+    one.version = one.peer->version();
+    check_contract(one, options.seed);
+  }
+  return started;
+}
+
+double microseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::micro>(time).count();
+}
+
+nlohmann::ordered_json describe(const Cell &cell, const Traffic &traffic, const Measured &measured, unsigned repeat) {
+  const auto deliveries = static_cast<double>(traffic.measured.deliveries);
+  const double seconds = microseconds(measured.elapsed) / 1e6;
+  return {{"bench", "peers"},
+          {"peer", cell.started.kind.name},
+          {"share", cell.plan.duplicate_share},
+          {"deliveries", traffic.measured.deliveries},
+          {"distinct", traffic.stored},
+          {"conflicts", traffic.conflicts},
+          {"preloaded", traffic.preload.deliveries},
+          {"batch", cell.settings.batch},
+          {"connections", cell.settings.connections},
+          {"in_flight", cell.settings.in_flight},
+          {"look_first", cell.settings.look_first},
+          {"repeat", repeat},
+          {"seed", cell.plan.seed},
+          {"durability", "fsync"},
+          {"deliveries_per_second", deliveries / seconds},
+          {"results_per_second", static_cast<double>(traffic.stored) / seconds},
+          {"server_cpu_us_per_delivery", microseconds(measured.server_cpu) / deliveries},
+          {"client_cpu_us_per_delivery", microseconds(measured.client_cpu) / deliveries},
+          {"acknowledgement_p50_us", microseconds(measured.latency_p50)},
+          {"acknowledgement_p99_us", microseconds(measured.latency_p99)},
+          {"acknowledgement_p999_us", microseconds(measured.latency_p999)},
+          {"version", cell.started.version}};
+}
+
+void print_header() {
+  fmt::print(stderr, "{:>17} {:>6} {:>6} {:>5} {:>9} {:>5} {:>13} {:>11} {:>10} {:>10} {:>9} {:>9}\n", "peer", "share",
+             "batch", "conn.", "in flight", "look", "deliveries/s", "results/s", "server us", "client us", "p50 us",
+             "p99 us");
+}
+
+void print_row(const nlohmann::ordered_json &row) {
+  fmt::print("{}\n", row.dump());
+  std::fflush(stdout);
+  fmt::print(stderr,
+             "{:>17} {:>5.0f}% {:>6} {:>5} {:>9} {:>5} {:>13.0f} {:>11.0f} {:>10.2f} {:>10.2f} {:>9.0f} {:>9.0f}\n",
+             row["peer"].get<std::string>(), row["share"].get<double>() * 100, row["batch"].get<std::size_t>(),
+             row["connections"].get<unsigned>(), row["in_flight"].get<std::size_t>(),
+             row["look_first"].get<bool>() ? "first" : "no", row["deliveries_per_second"].get<double>(),
+             row["results_per_second"].get<double>(), row["server_cpu_us_per_delivery"].get<double>(),
+             row["client_cpu_us_per_delivery"].get<double>(), row["acknowledgement_p50_us"].get<double>(),
+             row["acknowledgement_p99_us"].get<double>());
+}
+
+std::vector<Cell> plan_cells(const Options &options, std::vector<Started> &started) {
+  std::vector<Cell> cells;
+  cells.reserve(options.shares.size() * started.size());
+  for (const double share : options.shares) {
+    for (Started &one : started) {
+      const TrafficPlan plan{.deliveries = options.deliveries,
+                             .duplicate_share = share,
+                             .conflict_share = options.conflicts,
+                             .per_message = 256,
+                             .seed = options.seed};
+      const bool has_queue = one.kind.has_queue;
+      if (options.sweep)
+        fmt::print(stderr, "looking for the best settings of {} at {:.0f}%\n", one.kind.name, share * 100);
+      cells.push_back({one, plan,
+                       options.sweep ? find_best_settings(*one.peer, plan, options.settings.in_flight, has_queue)
+                                     : fit(options.settings, has_queue)});
+    }
+  }
+  return cells;
+}
+
+int run(int argc, char **argv) {
+  Options options;
+  CLI::App app(
+      "What one would pick instead, with the same work and durability. A table on stderr, JSON lines on stdout.",
+      "peers");
+  add_options(app, options);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? 0 : exit_usage;
+  }
+  const onced::bench::HeldSignals held; // the servers are ended before a signal takes effect
+  const Folder folder(options.directory);
+  auto started = start_peers(options, folder);
+  const auto cells = plan_cells(options, started);
+  print_header();
+  std::size_t runs = 0;
+  for (unsigned repeat = 1; repeat <= options.repeats; ++repeat) {
+    for (const Cell &cell : cells) {
+      const Traffic traffic = onced::bench::make_traffic(cell.plan);
+      print_row(describe(cell, traffic, run_trial(*cell.started.peer, traffic, cell.settings), repeat));
+      ++runs;
+    }
+  }
+  fmt::print(stderr, "{} of {} runs exact: answers and rows are those of seed {}\n", runs,
+             cells.size() * options.repeats, options.seed);
+  return 0;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  try {
+    return run(argc, argv);
+  } catch (const Missing &error) {
+    std::fprintf(stderr, "peers: %s; tools/packages lists what is needed, in [peers]\n", error.what());
+    return exit_missing;
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "peers: %s\n", error.what());
+    return exit_void;
+  }
+}
