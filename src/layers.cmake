@@ -27,6 +27,7 @@ onced_layer(delivery
   src/delivery/kill_point.cpp
   src/delivery/redelivery.cpp)
 onced_layer(store
+  src/store/byte_cache.cpp
   src/store/commit_lane.cpp
   src/store/committed_cache.cpp
   src/store/database.cpp

@@ -33,12 +33,12 @@ public:
     preload();
   }
 
-  // From any thread.
-  void commit(std::span<const Delivery> batch) {
+  // From any thread. Of the batch, so many were recalled.
+  void commit(std::span<const Delivery> batch, std::size_t recalled = 0) {
     const auto settlements = store_->commit(batch, handlers_);
     if (!settlements) throw std::runtime_error(describe(settlements.error()));
     std::size_t stored = 0;
-    std::size_t duplicates = 0;
+    std::size_t duplicates = recalled;
     for (const Settlement &settlement : *settlements) {
       stored += settlement.outcome == Outcome::stored ? 1U : 0U;
       duplicates += settlement.outcome == Outcome::duplicate ? 1U : 0U;
@@ -46,6 +46,8 @@ public:
     stored_ += stored;
     duplicates_ += duplicates;
   }
+
+  [[nodiscard]] const Store &store() const { return *store_; }
 
   void check() const {
     const auto counts = store_->count();
@@ -104,8 +106,8 @@ Measured measure_guard_parsed(const Setting &setting) {
   Measured measured = time_batches(messages.size(), setting.threads, [&] {
     return BatchWork([&, intake = std::make_shared<worker::Intake>()](std::size_t batch) {
       intake->clear();
-      intake->add(arrival_of(messages[batch]));
-      guard.commit(intake->deliveries());
+      intake->add(arrival_of(messages[batch]), &guard.store());
+      guard.commit(intake->deliveries(), intake->recalled().size());
     });
   });
   guard.check();

@@ -67,7 +67,7 @@ struct StoreOptions {
   bool create = true;       // the database, where there is none
   bool accept_loss = false; // open although acknowledged rows may be missing, and forget that they were there
   std::size_t block_cache_bytes = 128U * 1024 * 1024;    // blocks, index and filters, memtables included
-  std::size_t committed_cache_bytes = 16U * 1024 * 1024; // of keys committed or asked for lately; 0: none
+  std::size_t committed_cache_bytes = 16U * 1024 * 1024; // of jobs committed or asked for lately; 0: none
   std::uint64_t dead_letters_max = limits::dead_letters_max;
   std::uint64_t dead_letter_bytes_max = limits::dead_letter_bytes_max; // of the jobs in them
   std::uint64_t audit_rows_max = limits::audit_rows_max;
@@ -197,6 +197,12 @@ public:
   // Error `store_unavailable`: an I/O error; whether the batch was written is unknown, nothing may be acknowledged, and
   // from then on every commit of this store fails: close it and open it again.
   [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
+
+  // True: a job was committed that was delivered in exactly these bytes, and `result` is its result. A delivery of the
+  // same bytes is therefore its duplicate, and need not be parsed. Asks a bounded cache: false says nothing. What it
+  // says is on stable storage, but is to be told only once a commit after it has succeeded, of an empty batch if there
+  // is nothing else: a store that has failed says nothing more.
+  [[nodiscard]] bool recall(BytesView job_bytes, Bytes &result) const;
 
   // The row of a key, or nothing. Errors: `corrupt`, `store_unavailable`.
   [[nodiscard]] Result<std::optional<OperationRow>> get(const Key &key) const;

@@ -146,17 +146,24 @@ void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
   letter_of_[at].reset();
   unwritten_[at] = false;
   if (delivery.job == nullptr) return settle(at, verdict_of_defect(delivery.defect));
-  if (cached_rows_[at].is_committed()) {
-    return settle(at, verdict_of_row(cached_rows_[at], *delivery.key, delivery.digest, digester_));
-  }
+  if (cached_rows_[at].is_committed()) return settle_by_row(at, cached_rows_[at]);
   Group &group = groups_[group_of_[at]];
   if (group.held) { // it is settled when the other lane is through
     unwritten_[at] = true;
     return;
   }
   if (group.row.state == KeyRow::State::absent && !group.claimed) return run_handler(at, group, handlers);
+  if (!group.claimed) return settle_by_row(at, group.row);
   settle(at, verdict_of_row(group.row, *group.key, delivery.digest, digester_));
-  unwritten_[at] = unwritten_[at] || group.claimed;
+  unwritten_[at] = true;
+}
+
+// The row is in the database, and so on stable storage.
+void CommitLane::settle_by_row(std::size_t at, const KeyRow &row) {
+  const Delivery &delivery = batch_[at];
+  Verdict verdict = verdict_of_row(row, *delivery.key, delivery.digest, digester_);
+  if (verdict.settlement.outcome == Outcome::duplicate) context_.cache.keep_bytes(delivery.bytes, row.result);
+  settle(at, std::move(verdict));
 }
 
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
@@ -339,7 +346,10 @@ void CommitLane::finish_written() {
     if (group.claimed) {
       group.claimed = false;
       group.row.state = KeyRow::State::present;
-      context_.cache.keep(*group.key, group.row.digest, group.row.result);
+      // Sooner or later its next delivery is in the same bytes; who sends others has it looked up once.
+      if (!context_.cache.keep_bytes(batch_[group.claimant].bytes, group.row.result)) {
+        context_.cache.keep(*group.key, group.row.digest, group.row.result);
+      }
     } else if (group.held) {
       for (const std::size_t delivery : group.deliveries)
         unwritten_[delivery] = true;

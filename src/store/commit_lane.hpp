@@ -71,6 +71,7 @@ private:
   void decide_group_anew(Group &group, const Handlers &handlers);
   void forget_letters(const Group &group);
   void decide_one(std::size_t at, const Handlers &handlers);
+  void settle_by_row(std::size_t at, const KeyRow &row);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
   void settle(std::size_t at, Verdict verdict);
   void bury(std::size_t at, const std::optional<Digest> &stored_digest);

@@ -30,15 +30,15 @@ void BatchThread::run() {
     else
       keeper_.report(processed.error());
     // What became of the batch in hand is unknown, so nothing is said of it: its next delivery finds out.
-    counters_.unknown += intake_.deliveries().size();
+    counters_.unknown += intake_.size();
     intake_.clear();
   }
 }
 
 Result<void> BatchThread::process(std::span<const Arrival> arrivals, Store &store) {
   for (const Arrival &arrival : arrivals) {
-    intake_.add(arrival);
-    if (intake_.deliveries().size() < limits::batch_deliveries_target) continue;
+    intake_.add(arrival, &store);
+    if (intake_.size() < limits::batch_deliveries_target) continue;
     if (auto settled = settle(store); !settled) return settled;
   }
   return settle(store);
@@ -46,13 +46,13 @@ Result<void> BatchThread::process(std::span<const Arrival> arrivals, Store &stor
 
 Result<void> BatchThread::settle(Store &store) {
   kill_switch_.arrive(KillPoint::worker_parsed);
-  const auto deliveries = intake_.deliveries();
-  counters_.deliveries += deliveries.size();
+  counters_.deliveries += intake_.size();
   counters_.resent += intake_.resent();
-  raise_to(counters_.batch_deliveries_max, deliveries.size());
+  raise_to(counters_.batch_deliveries_max, intake_.size());
   std::vector<OutgoingFrame> frames;
-  if (!deliveries.empty()) {
-    const auto settlements = store.commit(deliveries, handlers_);
+  if (intake_.size() > 0) {
+    // Where all were recalled too: a store that has failed must say so.
+    const auto settlements = store.commit(intake_.deliveries(), handlers_);
     if (!settlements) return tl::unexpected(settlements.error());
     count(*settlements);
     frames = replies(*settlements, store);
@@ -72,22 +72,33 @@ void BatchThread::count(std::span<const Settlement> settlements) {
     const bool dropped = settlements[at].outcome == Outcome::busy && !reply_to[at];
     ++(dropped ? counters_.dropped : counters_.of(settlements[at].outcome));
   }
+  counters_.of(Outcome::duplicate) += intake_.recalled().size();
+  counters_.cache_hits += intake_.recalled().size();
   ++counters_.batches;
 }
 
 std::vector<OutgoingFrame> BatchThread::replies(std::span<const Settlement> settlements, const Store &store) {
   std::map<SenderId, wire::RepliesEncoder> by_sender;
+  const auto add = [&](const ReplyTo &to, const wire::Reply &reply) {
+    by_sender.try_emplace(to.sender, store.boot(), store.durability()).first->second.add(reply);
+  };
+  for (const Intake::Recalled &recalled : intake_.recalled()) {
+    if (!recalled.reply_to) continue;
+    add(*recalled.reply_to, {.sequence = recalled.sequence,
+                             .tag = recalled.reply_to->tag,
+                             .outcome = Outcome::duplicate,
+                             .result = recalled.result,
+                             .detail = {}});
+  }
   const auto deliveries = intake_.deliveries();
   const auto reply_to = intake_.reply_to();
   for (std::size_t at = 0; at < settlements.size(); ++at) {
     if (!reply_to[at]) continue;
-    const SenderId &sender = reply_to[at]->sender;
-    const auto encoder = by_sender.try_emplace(sender, store.boot(), store.durability()).first;
-    encoder->second.add({.sequence = deliveries[at].sequence,
-                         .tag = reply_to[at]->tag,
-                         .outcome = settlements[at].outcome,
-                         .result = settlements[at].result,
-                         .detail = settlements[at].detail});
+    add(*reply_to[at], {.sequence = deliveries[at].sequence,
+                        .tag = reply_to[at]->tag,
+                        .outcome = settlements[at].outcome,
+                        .result = settlements[at].result,
+                        .detail = settlements[at].detail});
   }
   std::vector<OutgoingFrame> frames;
   for (auto &[sender, encoder] : by_sender) {

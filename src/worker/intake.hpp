@@ -20,16 +20,27 @@ struct ReplyTo {
   Tag tag;
 };
 
-// Turns arrivals into deliveries: splits messages, parses jobs, computes keys and digests. Keeps its memory from batch
-// to batch. One thread.
+// Turns arrivals into deliveries: splits messages, and has the store recall jobs or parses them and computes keys and
+// digests. Keeps its memory from batch to batch. One thread.
 class Intake {
 public:
-  // Adds the deliveries of one message. Views into `arrival` are kept until `clear`.
-  void add(const Arrival &arrival);
+  // A duplicate that the store has recalled.
+  struct Recalled {
+    Sequence sequence{0};
+    std::optional<ReplyTo> reply_to;
+    Bytes result;
+  };
 
-  // What was added. Valid until the next `add` or `clear`.
-  [[nodiscard]] std::span<const Delivery> deliveries();
-  // By delivery; nothing where no reply is wanted.
+  // Adds the deliveries of one message. Views into `arrival` are kept until `clear`. Null: nothing is recalled.
+  void add(const Arrival &arrival, const Store *store = nullptr);
+
+  // What was added, both kinds together.
+  [[nodiscard]] std::size_t size() const { return deliveries_.size() + recalled_count_; }
+  // What is to be committed. Valid until the next `add` or `clear`.
+  [[nodiscard]] std::span<const Delivery> deliveries() const { return deliveries_; }
+  // The others. Valid likewise.
+  [[nodiscard]] std::span<const Recalled> recalled() const { return std::span(recalled_).first(recalled_count_); }
+  // By delivery that is to be committed; nothing where no reply is wanted.
   [[nodiscard]] std::span<const std::optional<ReplyTo>> reply_to() const { return reply_to_; }
   // Senders whose message had a version that is not spoken here; nothing of it was added.
   [[nodiscard]] std::span<const SenderId> unsupported() const { return unsupported_; }
@@ -46,7 +57,9 @@ private:
     Key key;
   };
 
-  void add_batch();
+  void add_batch(const Store *store);
+  [[nodiscard]] bool recall(BytesView bytes, Sequence sequence, const std::optional<ReplyTo> &reply_to,
+                            const Store *store);
   void add_job(BytesView bytes, Delivery delivery, std::optional<ReplyTo> reply_to);
   void add_no_job(BytesView bytes, std::string_view defect);
 
@@ -59,6 +72,8 @@ private:
   std::size_t parsed_count_ = 0;
   std::vector<Delivery> deliveries_;
   std::vector<std::optional<ReplyTo>> reply_to_;
+  std::vector<Recalled> recalled_; // longer than what is recalled: results keep their memory
+  std::size_t recalled_count_ = 0;
   std::vector<SenderId> unsupported_;
   std::size_t resent_ = 0;
 };

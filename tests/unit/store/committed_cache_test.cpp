@@ -1,4 +1,4 @@
-// The cache of committed keys: what it holds and what it forgets, and that the store never answers from it what is not
+// The cache of committed jobs: what it holds and what it forgets, and that the store never answers from it what is not
 // on stable storage. Does not verify kills between a commit and the cache: tests/crash kills at worker.after-commit.
 #include "store/committed_cache.hpp"
 
@@ -16,97 +16,149 @@ using namespace onced::testing;
 
 namespace {
 
-constexpr std::size_t set_bytes = 64 + 8 * 192UL; // one of them is eight rows
+constexpr std::size_t set_bytes = 64 + 8 * 192UL; // one of them is eight entries
 
-Key key_number(unsigned number) {
-  return key_of_operation("sum", "job-" + std::to_string(number));
-}
-
-Digest digest_number(unsigned number) {
-  Digest digest;
-  digest.bytes.fill(static_cast<std::uint8_t>(number));
-  return digest;
+// What is kept of a key; empty: nothing.
+Bytes value_of(ByteCache &cache, BytesView key) {
+  Bytes found;
+  static_cast<void>(cache.find(key, [&](BytesView value) { found = Bytes(value); }));
+  return found;
 }
 
 // A store whose counters are looked at.
 struct CountingStore : StoreHarness {
   CountingStore() { options.counters = &counters; }
+
+  // The result of what is recalled by these bytes; empty: nothing is.
+  [[nodiscard]] Bytes recalled(BytesView job) const {
+    Bytes result;
+    return store->recall(job, result) ? result : Bytes();
+  }
   StoreCounters counters;
 };
 
-} // namespace
-
-TEST_CASE("a key that was kept is found with its digest and result and no other key is") {
-  CommittedCache cache(64 * set_bytes);
-  KeyRow row;
-  CHECK_FALSE(cache.find(key_number(1), row));
-  cache.keep(key_number(1), digest_number(1), "one");
-  CHECK(cache.find(key_number(1), row));
-  CHECK(row.is_committed());
-  CHECK(row.digest == digest_number(1));
-  CHECK(row.result == "one");
-  CHECK_FALSE(cache.find(key_number(2), row));
+// The job of `job_bytes(id, {number})`, its members the other way round.
+Bytes turned_round(std::string_view id, std::uint64_t number) {
+  Bytes bytes;
+  messagepack::Writer writer(bytes);
+  writer.map(2).string("numbers").array(1).positive(number).string("operation_id").string(id);
+  return bytes;
 }
 
-TEST_CASE("the first row of a key stays") {
-  CommittedCache cache(set_bytes);
-  cache.keep(key_number(1), digest_number(1), "one");
-  cache.keep(key_number(1), digest_number(2), "two");
-  KeyRow row;
-  CHECK(cache.find(key_number(1), row));
-  CHECK(row.digest == digest_number(1));
-  CHECK(row.result == "one");
+// Too long for a slot of the cache.
+Bytes long_job(std::string_view id) {
+  return job_bytes(id, std::vector<std::int64_t>(200, 1));
+}
+
+} // namespace
+
+TEST_CASE("a key that was kept is found with its value and no other key is") {
+  ByteCache cache(64 * set_bytes);
+  CHECK(value_of(cache, "key 1").empty());
+  cache.keep("key 1", "on", "e");
+  CHECK(value_of(cache, "key 1") == "one");
+  CHECK(value_of(cache, "key 2").empty());
+  CHECK(value_of(cache, "key").empty());
+}
+
+TEST_CASE("the first value of a key stays") {
+  ByteCache cache(set_bytes);
+  cache.keep("key 1", "one");
+  cache.keep("key 1", "two");
+  CHECK(value_of(cache, "key 1") == "one");
 }
 
 TEST_CASE("a full cache forgets what nobody asked for and keeps what was") {
-  CommittedCache cache(set_bytes);
-  KeyRow row;
+  ByteCache cache(set_bytes);
   for (unsigned number = 0; number < 8; ++number)
-    cache.keep(key_number(number), digest_number(number), std::to_string(number));
-  CHECK(cache.find(key_number(3), row));
+    cache.keep("key " + std::to_string(number), std::to_string(number));
+  CHECK(value_of(cache, "key 3") == "3");
   for (unsigned number = 8; number < 15; ++number)
-    cache.keep(key_number(number), digest_number(number), std::to_string(number));
-  CHECK(cache.find(key_number(3), row));
-  CHECK(row.result == "3");
+    cache.keep("key " + std::to_string(number), std::to_string(number));
+  CHECK(value_of(cache, "key 3") == "3");
   unsigned held = 0;
   for (unsigned number = 0; number < 15; ++number) {
-    if (!cache.find(key_number(number), row)) continue;
+    const Bytes value = value_of(cache, "key " + std::to_string(number));
+    if (value.empty()) continue;
     ++held;
-    CHECK(row.digest == digest_number(number));
-    CHECK(row.result == std::to_string(number));
+    CHECK(value == std::to_string(number));
   }
   CHECK(held == 8);
 }
 
-TEST_CASE("a row that is too long for a slot is not kept and harms no other") {
-  CommittedCache cache(set_bytes);
-  cache.keep(key_number(1), digest_number(1), "one");
-  cache.keep(key_number(2), digest_number(2), Bytes(1000, 'x'));
-  const Key longest = key_of_operation(std::string(64, 't'), std::string(255, 'i'));
-  cache.keep(longest, digest_number(3), "three");
-  KeyRow row;
-  CHECK_FALSE(cache.find(key_number(2), row));
-  CHECK_FALSE(cache.find(longest, row));
-  CHECK(cache.find(key_number(1), row));
-  CHECK(row.result == "one");
+TEST_CASE("what is too long for a slot is not kept and harms nothing") {
+  ByteCache cache(set_bytes);
+  cache.keep("key 1", "one");
+  cache.keep("key 2", Bytes(ByteCache::text_bytes_max - 5, 'x'));
+  cache.keep("key 3", Bytes(ByteCache::text_bytes_max - 5, 'x'), "x");
+  cache.keep(Bytes(1000, 'k'), "long");
+  CHECK(value_of(cache, "key 1") == "one");
+  CHECK(value_of(cache, "key 2").size() == ByteCache::text_bytes_max - 5);
+  CHECK(value_of(cache, "key 3").empty());
+  CHECK(value_of(cache, Bytes(1000, 'k')).empty());
 }
 
 TEST_CASE("a cache without a byte holds nothing") {
-  CommittedCache cache(0);
-  cache.keep(key_number(1), digest_number(1), "one");
-  KeyRow row;
-  CHECK_FALSE(cache.find(key_number(1), row));
+  ByteCache cache(0);
+  cache.keep("key 1", "one");
+  CHECK(value_of(cache, "key 1").empty());
 }
 
-TEST_CASE("a duplicate of a job committed a moment ago and a conflict with it are answered from the cache") {
+TEST_CASE("a job is recalled by the very bytes in which it was delivered once it is committed") {
   CountingStore harness;
   harness.open();
-  const auto stored = harness.commit_one(job_bytes("demo-1", {1, 2, 3}));
+  CHECK(harness.recalled(job_bytes("demo-1", {1})).empty());
+  const auto stored = harness.commit_one(job_bytes("demo-1", {1}));
+  CHECK(harness.recalled(job_bytes("demo-1", {1})) == stored.result);
+  CHECK(harness.recalled(job_bytes("demo-2", {1})).empty());
+  CHECK(harness.recalled(job_bytes("demo-1", {2})).empty());
+  CHECK(harness.recalled(turned_round("demo-1", 1)).empty());
+}
+
+TEST_CASE("what conflicts is never recalled however often it is delivered") {
+  CountingStore harness;
+  harness.open();
+  CHECK(harness.commit_one(job_bytes("demo-1", {1})).outcome == Outcome::stored);
+  for (int time = 0; time < 3; ++time) {
+    CHECK(harness.commit_one(job_bytes("demo-1", {2})).outcome == Outcome::conflict);
+    CHECK(harness.recalled(job_bytes("demo-1", {2})).empty());
+  }
+  CHECK(harness.dead_letters().size() == 1);
+}
+
+TEST_CASE("a duplicate in other bytes is recalled by them after it was looked up") {
+  CountingStore harness;
+  harness.open();
+  const auto stored = harness.commit_one(job_bytes("demo-1", {1}));
+  const auto duplicate = harness.commit_one(turned_round("demo-1", 1));
+  CHECK(duplicate.outcome == Outcome::duplicate);
+  CHECK(duplicate.result == stored.result);
+  CHECK(harness.recalled(turned_round("demo-1", 1)) == stored.result);
+  CHECK(harness.recalled(job_bytes("demo-1", {1})) == stored.result);
+}
+
+TEST_CASE("bytes that are no job and jobs that fail are never recalled") {
+  CountingStore harness;
+  harness.open();
+  const Bytes overflow = job_bytes("demo-1", {INT64_MAX, 1});
+  for (int time = 0; time < 2; ++time) {
+    CHECK(harness.commit_one("no job").outcome == Outcome::invalid);
+    CHECK(harness.commit_one(overflow).outcome == Outcome::failed);
+  }
+  CHECK(harness.recalled("no job").empty());
+  CHECK(harness.recalled(overflow).empty());
+}
+
+TEST_CASE("a duplicate of a long job and a conflict with it are answered from the cache by its key") {
+  CountingStore harness;
+  harness.open();
+  const auto stored = harness.commit_one(long_job("demo-1"));
   CHECK(harness.counters.cache_hits == 0);
-  const auto settled = harness.commit({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
+  const auto settled = harness.commit({long_job("demo-1"), job_bytes("demo-1", {9})});
   CHECK(harness.counters.cache_hits == 2);
   CHECK(outcomes_of(settled) == std::vector{Outcome::duplicate, Outcome::conflict});
   CHECK(settled[0].result == stored.result);
+  CHECK(harness.recalled(long_job("demo-1")).empty());
   const auto letters = harness.dead_letters();
   REQUIRE(letters.size() == 1);
   CHECK(letters[0].bytes == job_bytes("demo-1", {9}));
@@ -173,13 +225,26 @@ TEST_CASE("a duplicate is not answered before the sync of its original has retur
   CHECK(eventually([&] { return runs == 2 || second_answered; }));
   CHECK_FALSE(second_answered);
   CHECK_FALSE(first_answered);
+  CHECK(harness.recalled(batch.view()[0].bytes).empty());
   faults->release_log_syncs();
   first_thread.join();
   second_thread.join();
   CHECK(first.outcome == Outcome::stored);
   CHECK(second.outcome == Outcome::duplicate);
   CHECK(second.result == first.result);
-  CHECK(harness.counters.cache_hits == 0);
+  CHECK(harness.recalled(batch.view()[0].bytes) == first.result);
+}
+
+TEST_CASE("a store that has failed does not even settle a batch of nothing") {
+  CountingStore harness;
+  const auto faults = std::make_shared<Faults>();
+  harness.options.environment = faulty_environment(faults);
+  harness.open();
+  CHECK(harness.commit_one(job_bytes("demo-1", {1})).outcome == Outcome::stored);
+  CHECK(harness.store->commit({}, harness.handlers).has_value());
+  faults->fail_from(FaultAt::log_sync, 1);
+  CHECK_FALSE(harness.store->commit(Batch({job_bytes("demo-2", {1})}).view(), harness.handlers).has_value());
+  CHECK_FALSE(harness.store->commit({}, harness.handlers).has_value());
 }
 
 TEST_CASE("a job whose commit failed is not in the cache") {
@@ -194,5 +259,5 @@ TEST_CASE("a job whose commit failed is not in the cache") {
   const auto again = harness.store->commit(batch.view(), harness.handlers);
   REQUIRE_FALSE(again.has_value());
   CHECK(again.error().code == ErrorCode::store_unavailable);
-  CHECK(harness.counters.cache_hits == 0);
+  CHECK(harness.recalled(job_bytes("demo-1", {1})).empty());
 }

@@ -145,6 +145,41 @@ TEST_CASE("a batch of another version adds its sender and no delivery") {
   CHECK(intake.deliveries()[0].sender == sender_id(1));
 }
 
+TEST_CASE("what the store recalls is not parsed and keeps what its reply needs") {
+  StoreHarness harness;
+  harness.open();
+  const Bytes known = job_bytes("known", {1, 2});
+  const Settlement stored = harness.commit_one(known);
+  const Arrival message =
+      batch(sender_id(3), {job_bytes("new", {1}), known, job_bytes("known", {9}), known, "no job"}, 10);
+  const Arrival bare = arrival(known);
+  Intake intake;
+  intake.add(message, harness.store.get());
+  intake.add(bare, harness.store.get());
+  CHECK(intake.size() == 6);
+  REQUIRE(intake.deliveries().size() == 3);
+  CHECK(intake.deliveries()[0].sequence == Sequence{10});
+  CHECK(intake.deliveries()[1].sequence == Sequence{12});
+  CHECK(intake.deliveries()[2].sequence == Sequence{14});
+  REQUIRE(intake.reply_to().size() == 3);
+  REQUIRE(intake.recalled().size() == 3);
+  CHECK(intake.recalled()[0].sequence == Sequence{11});
+  CHECK(intake.recalled()[1].sequence == Sequence{13});
+  CHECK_FALSE(intake.recalled()[2].reply_to);
+  Digester digester;
+  for (const Intake::Recalled &recalled : intake.recalled().first(2)) {
+    CHECK(recalled.result == stored.result);
+    REQUIRE(recalled.reply_to);
+    CHECK(recalled.reply_to->sender == sender_id(3));
+    CHECK(recalled.reply_to->tag == digester.tag(known));
+  }
+  intake.clear();
+  CHECK(intake.size() == 0);
+  intake.add(message);
+  CHECK(intake.recalled().empty());
+  CHECK(intake.deliveries().size() == 5);
+}
+
 TEST_CASE("deliveries of many messages keep their order and what they borrow") {
   constexpr std::size_t messages = 200;
   std::vector<Arrival> arrivals;

@@ -1,0 +1,69 @@
+#include "store/byte_cache.hpp"
+
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <type_traits>
+
+#include <sys/mman.h>
+
+namespace onced::store {
+
+void ByteCache::Unmap::operator()(void *memory) const {
+  ::munmap(memory, bytes);
+}
+
+ByteCache::ByteCache(std::size_t bytes)
+    : set_count_(bytes / sizeof(Set)), sets_(nullptr, Unmap{set_count_ * sizeof(Set)}) {
+  static_assert(std::is_trivially_copyable_v<Set>);
+  if (set_count_ == 0) return;
+  // Pages of the kernel's, zero and not there until they are used: a large cache costs an opening nothing.
+  void *memory = ::mmap(nullptr, sets_.get_deleter().bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  sets_.reset(static_cast<Set *>(memory));
+}
+
+ByteCache::Place ByteCache::place_of(BytesView key) {
+  const std::uint64_t hash = std::hash<std::string_view>()(key);
+  const std::size_t at = hash % set_count_;
+  return {.set = sets_[at],
+          .tag = static_cast<std::uint32_t>(hash >> 32U) | 1U,
+          .lock = std::unique_lock(locks_[at % locks])};
+}
+
+// `slots_a_set` where there is none.
+std::size_t ByteCache::slot_of(const Place &place, BytesView key) {
+  std::size_t at = 0;
+  while (at < slots_a_set && (place.set.tags[at] != place.tag || !place.set.slots[at].holds(key)))
+    ++at;
+  return at;
+}
+
+void ByteCache::keep(BytesView key, BytesView value, BytesView more) {
+  if (set_count_ == 0 || key.size() + value.size() + more.size() > text_bytes_max) return;
+  const Place place = place_of(key);
+  if (slot_of(place, key) != slots_a_set) return;
+  const std::size_t at = free_slot(place.set);
+  place.set.tags[at] = place.tag;
+  Slot &slot = place.set.slots[at];
+  slot.key_bytes = static_cast<std::uint16_t>(key.size());
+  slot.value_bytes = static_cast<std::uint16_t>(value.size() + more.size());
+  char *text = slot.text.data();
+  for (const BytesView part : {key, value, more}) {
+    std::memcpy(text, part.data(), part.size());
+    text += part.size();
+  }
+}
+
+// The hand goes round (the clock algorithm): it spares once what was asked for since it came by.
+std::size_t ByteCache::free_slot(Set &set) {
+  while (true) {
+    const std::size_t at = set.hand;
+    set.hand = static_cast<std::uint8_t>((at + 1) % slots_a_set);
+    const unsigned bit = 1U << at;
+    if (set.tags[at] == 0 || (set.asked_for & bit) == 0) return at;
+    set.asked_for = static_cast<std::uint8_t>(set.asked_for & ~bit);
+  }
+}
+
+} // namespace onced::store
