@@ -95,6 +95,12 @@ struct Settlement {
   std::string detail; // why, for the outcomes that are no success; empty otherwise
 };
 
+// What the store recalls of a job.
+struct Recollection {
+  bool committed = false; // false: it does not know
+  Bytes result;           // canonical MessagePack, where it was committed
+};
+
 enum class Phase : std::uint8_t {
   committed = 0, // the result is there
   pending = 1,   // a queued job holds the key
@@ -198,11 +204,12 @@ public:
   // from then on every commit of this store fails: close it and open it again.
   [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
 
-  // True: a job was committed that was delivered in exactly these bytes, and `result` is its result. A delivery of the
-  // same bytes is therefore its duplicate, and need not be parsed. Asks a bounded cache: false says nothing. What it
-  // says is on stable storage, but is to be told only once a commit after it has succeeded, of an empty batch if there
-  // is nothing else: a store that has failed says nothing more.
-  [[nodiscard]] bool recall(BytesView job_bytes, Bytes &result) const;
+  // For each job, as many recollections as jobs: whether one was committed that was delivered in exactly these bytes,
+  // and its result. A delivery of the same bytes is therefore its duplicate, and need not be parsed. Asks a bounded
+  // cache: of what it does not hold it says nothing. What it says is on stable storage (page_cache: in the page cache),
+  // but is to be told only once a commit after it has succeeded, of an empty batch if there is nothing else: a store
+  // that has failed says nothing more.
+  void recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) const;
 
   // The row of a key, or nothing. Errors: `corrupt`, `store_unavailable`.
   [[nodiscard]] Result<std::optional<OperationRow>> get(const Key &key) const;

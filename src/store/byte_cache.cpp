@@ -1,5 +1,6 @@
 #include "store/byte_cache.hpp"
 
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -20,32 +21,46 @@ ByteCache::ByteCache(std::size_t bytes)
   // Pages of the kernel's, zero and not there until they are used: a large cache costs an opening nothing.
   void *memory = ::mmap(nullptr, sets_.get_deleter().bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
+  // In large pages, where the kernel has them: it is read here and there, so each look-up would miss the list of pages.
+  static_cast<void>(::madvise(memory, sets_.get_deleter().bytes, MADV_HUGEPAGE));
   sets_.reset(static_cast<Set *>(memory));
 }
 
-ByteCache::Place ByteCache::place_of(BytesView key) {
+ByteCache::Spot ByteCache::spot_of(BytesView key) const {
   const std::uint64_t hash = std::hash<std::string_view>()(key);
-  const std::size_t at = hash % set_count_;
-  return {.set = sets_[at],
-          .tag = static_cast<std::uint32_t>(hash >> 32U) | 1U,
-          .lock = std::unique_lock(locks_[at % locks])};
+  return {.set = hash % set_count_, .tag = static_cast<std::uint32_t>(hash >> 32U) | 1U};
 }
 
-// `slots_a_set` where there is none.
-std::size_t ByteCache::slot_of(const Place &place, BytesView key) {
+void ByteCache::fetch_tags(const Spot &spot) const {
+  __builtin_prefetch(&sets_[spot.set]);
+}
+
+// A guess, as it holds no lock: what it fetches is looked at again.
+void ByteCache::fetch_slot(const Spot &spot) const {
+  Set &set = sets_[spot.set];
+  for (std::size_t at = 0; at < slots_a_set; ++at) {
+    if (std::atomic_ref(set.tags[at]).load(std::memory_order_relaxed) != spot.tag) continue;
+    __builtin_prefetch(&set.slots[at]);
+    __builtin_prefetch(set.slots[at].text.data() + 60);
+  }
+}
+
+std::size_t ByteCache::slot_of(const Set &set, std::uint32_t tag, BytesView key) {
   std::size_t at = 0;
-  while (at < slots_a_set && (place.set.tags[at] != place.tag || !place.set.slots[at].holds(key)))
+  while (at < slots_a_set && (set.tags[at] != tag || !set.slots[at].holds(key)))
     ++at;
   return at;
 }
 
 void ByteCache::keep(BytesView key, BytesView value, BytesView more) {
   if (set_count_ == 0 || key.size() + value.size() + more.size() > text_bytes_max) return;
-  const Place place = place_of(key);
-  if (slot_of(place, key) != slots_a_set) return;
-  const std::size_t at = free_slot(place.set);
-  place.set.tags[at] = place.tag;
-  Slot &slot = place.set.slots[at];
+  const Spot spot = spot_of(key);
+  const std::scoped_lock lock(lock_of(spot));
+  Set &set = sets_[spot.set];
+  if (slot_of(set, spot.tag, key) != slots_a_set) return;
+  const std::size_t at = free_slot(set);
+  std::atomic_ref(set.tags[at]).store(spot.tag, std::memory_order_relaxed);
+  Slot &slot = set.slots[at];
   slot.key_bytes = static_cast<std::uint16_t>(key.size());
   slot.value_bytes = static_cast<std::uint16_t>(value.size() + more.size());
   char *text = slot.text.data();

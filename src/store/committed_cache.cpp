@@ -4,8 +4,13 @@
 
 namespace onced::store {
 
-bool CommittedCache::recall(BytesView job_bytes, Bytes &result) {
-  return by_bytes_.find(job_bytes, [&](BytesView value) { result.assign(value); });
+void CommittedCache::recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) {
+  for (std::size_t at = 0; at < jobs.size(); ++at)
+    recollections[at].committed = false;
+  by_bytes_.find_all(jobs, [&](std::size_t at, BytesView result) {
+    recollections[at].committed = true;
+    recollections[at].result.assign(result);
+  });
 }
 
 bool CommittedCache::find(const Key &key, KeyRow &row) {

@@ -2,6 +2,7 @@
 
 #include "onced/digest.hpp"
 #include "onced/job.hpp"
+#include "onced/store.hpp"
 #include "store/byte_cache.hpp"
 #include "store/verdict.hpp"
 
@@ -17,8 +18,8 @@ class CommittedCache {
 public:
   explicit CommittedCache(std::size_t bytes) : by_bytes_(bytes - bytes / 4), by_key_(bytes / 4) {}
 
-  // True: a job was committed that was delivered in these bytes, and `result` is its result.
-  [[nodiscard]] bool recall(BytesView job_bytes, Bytes &result);
+  // As Store::recall.
+  void recall(std::span<const BytesView> jobs, std::span<Recollection> recollections);
   // True: the key's row is committed, and `row` is it.
   [[nodiscard]] bool find(const Key &key, KeyRow &row);
 

@@ -60,7 +60,9 @@ public:
   Result<void> begin_boot(Random &random);
 
   Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
-  bool recall(BytesView job_bytes, Bytes &result) { return cache_.recall(job_bytes, result); }
+  void recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) {
+    cache_.recall(jobs, recollections);
+  }
   Result<std::optional<OperationRow>> get(const Key &key) const;
   Result<Counts> count() const;
   Result<DeadLetterPage> find_dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after,
@@ -462,8 +464,8 @@ Store::~Store() = default;
 Result<std::vector<Settlement>> Store::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   return impl_->commit(batch, handlers);
 }
-bool Store::recall(BytesView job_bytes, Bytes &result) const {
-  return impl_->recall(job_bytes, result);
+void Store::recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) const {
+  impl_->recall(jobs, recollections);
 }
 Result<std::optional<OperationRow>> Store::get(const Key &key) const {
   return impl_->get(key);

@@ -16,7 +16,7 @@ void Intake::add(const Arrival &arrival, const Store *store) {
   case wire::Framing::batch:
     return add_batch(store);
   case wire::Framing::bare_job:
-    return recall(message, Sequence{0}, std::nullopt, store) ? void() : add_job(message, {}, std::nullopt);
+    return add_bare_job(message, store);
   case wire::Framing::unsupported:
     return unsupported_.push_back(batch_.sender);
   case wire::Framing::malformed:
@@ -34,10 +34,18 @@ void Intake::clear() {
 }
 
 void Intake::add_batch(const Store *store) {
-  for (const wire::BatchEntry &entry : batch_.entries) {
+  jobs_.clear();
+  for (const wire::BatchEntry &entry : batch_.entries)
+    jobs_.push_back(entry.job);
+  recall(store);
+  for (std::size_t at = 0; at < batch_.entries.size(); ++at) {
+    const wire::BatchEntry &entry = batch_.entries[at];
     if (entry.attempt > 1) ++resent_;
     const ReplyTo reply_to{.sender = batch_.sender, .tag = entry.tag};
-    if (recall(entry.job, entry.sequence, reply_to, store)) continue;
+    if (recollections_[at].committed) {
+      add_recalled(recollections_[at].result, entry.sequence, reply_to);
+      continue;
+    }
     Delivery delivery;
     delivery.sender = batch_.sender;
     delivery.sequence = entry.sequence;
@@ -46,15 +54,27 @@ void Intake::add_batch(const Store *store) {
   }
 }
 
-bool Intake::recall(BytesView bytes, Sequence sequence, const std::optional<ReplyTo> &reply_to, const Store *store) {
-  if (store == nullptr) return false;
+void Intake::add_bare_job(BytesView bytes, const Store *store) {
+  jobs_.assign(1, bytes);
+  recall(store);
+  if (recollections_[0].committed) return add_recalled(recollections_[0].result, Sequence{0}, std::nullopt);
+  add_job(bytes, {}, std::nullopt);
+}
+
+void Intake::recall(const Store *store) {
+  if (recollections_.size() < jobs_.size()) recollections_.resize(jobs_.size());
+  if (store != nullptr) return store->recall(jobs_, std::span(recollections_).first(jobs_.size()));
+  for (Recollection &recollection : recollections_)
+    recollection.committed = false;
+}
+
+// Takes the result, and leaves another's memory for the next one.
+void Intake::add_recalled(Bytes &result, Sequence sequence, const std::optional<ReplyTo> &reply_to) {
   if (recalled_count_ == recalled_.size()) recalled_.emplace_back();
-  Recalled &recalled = recalled_[recalled_count_];
-  if (!store->recall(bytes, recalled.result)) return false;
+  Recalled &recalled = recalled_[recalled_count_++];
   recalled.sequence = sequence;
   recalled.reply_to = reply_to;
-  ++recalled_count_;
-  return true;
+  recalled.result.swap(result);
 }
 
 void Intake::add_job(BytesView bytes, Delivery delivery, std::optional<ReplyTo> reply_to) {

@@ -58,13 +58,16 @@ private:
   };
 
   void add_batch(const Store *store);
-  [[nodiscard]] bool recall(BytesView bytes, Sequence sequence, const std::optional<ReplyTo> &reply_to,
-                            const Store *store);
+  void add_bare_job(BytesView bytes, const Store *store);
+  void recall(const Store *store);
+  void add_recalled(Bytes &result, Sequence sequence, const std::optional<ReplyTo> &reply_to);
   void add_job(BytesView bytes, Delivery delivery, std::optional<ReplyTo> reply_to);
   void add_no_job(BytesView bytes, std::string_view defect);
 
   wire::BatchDecoder decoder_;
   wire::Batch batch_;
+  std::vector<BytesView> jobs_; // of the message in hand, and what the store recalls of each
+  std::vector<Recollection> recollections_;
   JobParser parser_;
   Digester digester_;
 

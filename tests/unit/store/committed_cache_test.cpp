@@ -31,8 +31,9 @@ struct CountingStore : StoreHarness {
 
   // The result of what is recalled by these bytes; empty: nothing is.
   [[nodiscard]] Bytes recalled(BytesView job) const {
-    Bytes result;
-    return store->recall(job, result) ? result : Bytes();
+    Recollection recollection;
+    store->recall(std::span(&job, 1), std::span(&recollection, 1));
+    return recollection.committed ? recollection.result : Bytes();
   }
   StoreCounters counters;
 };
@@ -59,6 +60,24 @@ TEST_CASE("a key that was kept is found with its value and no other key is") {
   CHECK(value_of(cache, "key 1") == "one");
   CHECK(value_of(cache, "key 2").empty());
   CHECK(value_of(cache, "key").empty());
+}
+
+TEST_CASE("many keys are found at once and each by its own value") {
+  ByteCache cache(64 * set_bytes);
+  std::vector<Bytes> names;
+  for (unsigned number = 0; number < 100; ++number)
+    names.push_back("key " + std::to_string(number));
+  for (unsigned number = 0; number < 100; number += 3)
+    cache.keep(names[number], "value " + std::to_string(number));
+  const std::vector<BytesView> keys(names.begin(), names.end());
+  std::vector<std::size_t> found;
+  cache.find_all(keys, [&](std::size_t at, BytesView value) {
+    found.push_back(at);
+    CHECK(value == "value " + std::to_string(at));
+  });
+  CHECK(found.size() == 34);
+  CHECK(std::all_of(found.begin(), found.end(), [](std::size_t at) { return at % 3 == 0; }));
+  ByteCache(0).find_all(keys, [](std::size_t, BytesView) { FAIL("nothing is kept there"); });
 }
 
 TEST_CASE("the first value of a key stays") {
