@@ -46,11 +46,13 @@ onced_layer(store
   src/store/verdict.cpp
   src/store/verifier.cpp)
 onced_layer(wire
+  src/wire/batch_decoder.cpp
   src/wire/messages.cpp
   src/wire/query.cpp
   src/wire/raw_message.cpp
   src/wire/sockets.cpp
-  src/wire/wake.cpp)
+  src/wire/wake.cpp
+  src/wire/worker_message_decoder.cpp)
 onced_layer(sender
   src/sender/connection.cpp
   src/sender/lab.cpp

@@ -45,10 +45,9 @@ void decode_batch(benchmark::State &state) {
   const auto jobs = make_jobs(static_cast<std::size_t>(state.range(0)), 4);
   Bytes message;
   wire::encode_batch({}, make_entries(jobs), message);
-  wire::BatchDecoder decoder;
   wire::Batch batch;
   for (auto _ : state) {
-    if (decoder.decode(message, batch) != wire::Framing::batch || batch.entries.size() != jobs.size()) {
+    if (wire::decode_batch(message, batch) != wire::Framing::batch || batch.entries.size() != jobs.size()) {
       throw std::runtime_error("a batch was not read");
     }
     benchmark::DoNotOptimize(batch.entries.data());

@@ -14,10 +14,6 @@ using messagepack::Token;
 using messagepack::TokenReader;
 using messagepack::Writer;
 
-// A batch is 3 tokens and the list's head, then 6 for each entry.
-constexpr std::size_t batch_tokens_max = 4 + 6 * limits::deliveries_per_message_max;
-// A worker's message holds no more replies than fit a message at 15 bytes each, the least that a reply has.
-constexpr std::size_t worker_tokens_max = 16 + 6 * (limits::message_bytes_max / 15);
 // [version, sender_id, request]
 constexpr std::size_t peer_tokens_max = 4;
 
@@ -38,66 +34,6 @@ template <class Id> Id read_id(TokenReader &reader) {
   return id.value_or(Id{});
 }
 
-bool is_map_head(char byte) {
-  const auto head = static_cast<unsigned char>(byte);
-  return (head & 0xF0U) == 0x80U || head == 0xDEU || head == 0xDFU;
-}
-
-BatchEntry read_entry(TokenReader &reader) {
-  BatchEntry entry;
-  reader.array(5);
-  entry.sequence = Sequence{reader.positive()};
-  entry.tag = read_id<Tag>(reader);
-  const std::uint64_t attempt = reader.positive();
-  reader.require(attempt <= std::numeric_limits<std::uint32_t>::max());
-  entry.attempt = static_cast<std::uint32_t>(attempt);
-  const std::uint64_t issued_at_us = reader.positive();
-  reader.require(issued_at_us <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
-  entry.issued_at = WallTime{std::chrono::microseconds{static_cast<std::int64_t>(issued_at_us)}};
-  entry.job = reader.binary();
-  return entry;
-}
-
-Durability read_durability(TokenReader &reader) {
-  const auto durability = durability_of(reader.string());
-  reader.require(durability.has_value());
-  return durability.value_or(Durability::fsync);
-}
-
-Reply read_reply(TokenReader &reader) {
-  Reply reply;
-  reader.array(5);
-  reply.sequence = Sequence{reader.positive()};
-  reply.tag = read_id<Tag>(reader);
-  const auto outcome = outcome_of_code(reader.positive());
-  reader.require(outcome.has_value());
-  reply.outcome = outcome.value_or(Outcome::busy);
-  reply.result = reader.binary_or_nil().value_or(BytesView{});
-  reply.detail = reader.string_or_nil().value_or(BytesView{});
-  return reply;
-}
-
-std::vector<std::uint64_t> read_versions(TokenReader &reader) {
-  std::vector<std::uint64_t> versions;
-  for (std::uint64_t left = reader.array(); left > 0 && reader.ok(); --left)
-    versions.push_back(reader.positive());
-  return versions;
-}
-
-// A map of names and numbers; unknown names are for later versions.
-void read_limits(TokenReader &reader, Greeting &greeting) {
-  for (std::uint64_t left = reader.map(); left > 0 && reader.ok(); --left) {
-    const BytesView name = reader.string();
-    if (name == "message_bytes_max") {
-      greeting.message_bytes_max = reader.positive();
-    } else if (name == "deliveries_per_message_max") {
-      greeting.deliveries_per_message_max = reader.positive();
-    } else {
-      reader.skip();
-    }
-  }
-}
-
 Writer begin_worker_message(Bytes &out, std::size_t elements, std::string_view kind) {
   Writer writer(out);
   writer.array(elements).positive(wire_version).string(kind);
@@ -105,24 +41,6 @@ Writer begin_worker_message(Bytes &out, std::size_t elements, std::string_view k
 }
 
 } // namespace
-
-Framing BatchDecoder::decode(BytesView message, Batch &batch) {
-  if (!message.empty() && is_map_head(message.front())) return Framing::bare_job;
-  batch.entries.clear();
-  const bool whole = messagepack::tokenize(message, tokens_, batch_tokens_max);
-  if (begins_like_another_version(tokens_, batch.sender)) return Framing::unsupported;
-  if (!whole) return Framing::malformed;
-
-  TokenReader reader(tokens_);
-  reader.array(3);
-  reader.require(reader.positive() == wire_version);
-  batch.sender = read_id<SenderId>(reader);
-  const std::uint64_t entries = reader.array();
-  if (!reader.require(entries <= limits::deliveries_per_message_max)) return Framing::malformed;
-  for (std::uint64_t left = entries; left > 0 && reader.ok(); --left)
-    batch.entries.push_back(read_entry(reader));
-  return reader.at_end() ? Framing::batch : Framing::malformed;
-}
 
 void encode_batch(const SenderId &sender, std::span<const BatchEntry> entries, Bytes &out) {
   Writer writer(out);
@@ -162,41 +80,6 @@ Bytes encode_query(const SenderId &sender, BytesView request) {
   Bytes out;
   Writer(out).array(3).positive(wire_version).binary(sender.view()).binary(request);
   return out;
-}
-
-WorkerFraming WorkerMessageDecoder::decode(BytesView frame, WorkerMessage &message) {
-  if (!messagepack::tokenize(frame, tokens_, worker_tokens_max)) return WorkerFraming::malformed;
-  TokenReader reader(tokens_);
-  const std::uint64_t elements = reader.array();
-  const std::uint64_t version = reader.positive();
-  const BytesView kind = reader.string();
-  if (kind == "unsupported") { // the one message whose form is the same in every version
-    message.versions = read_versions(reader);
-    return reader.at_end() && elements == 3 ? WorkerFraming::unsupported : WorkerFraming::malformed;
-  }
-  reader.require(version == wire_version);
-
-  auto framing = WorkerFraming::malformed;
-  if (kind == "greeting" && reader.require(elements == 6)) {
-    framing = WorkerFraming::greeting;
-    message.greeting = {};
-    message.greeting.boot = read_id<BootId>(reader);
-    message.greeting.durability = read_durability(reader);
-    message.versions = read_versions(reader);
-    read_limits(reader, message.greeting);
-  } else if (kind == "replies" && reader.require(elements == 5)) {
-    framing = WorkerFraming::replies;
-    message.replies.replies.clear();
-    message.replies.boot = read_id<BootId>(reader);
-    message.replies.durability = read_durability(reader);
-    for (std::uint64_t left = reader.array(); left > 0 && reader.ok(); --left) {
-      message.replies.replies.push_back(read_reply(reader));
-    }
-  } else if (kind == "answer" && reader.require(elements == 3)) {
-    framing = WorkerFraming::answer;
-    message.answer = reader.binary();
-  }
-  return reader.at_end() ? framing : WorkerFraming::malformed;
 }
 
 Bytes encode_greeting(const BootId &boot, Durability durability) {

@@ -39,15 +39,8 @@ enum class Framing : std::uint8_t {
   malformed,   // anything else
 };
 
-// Reads messages one after another and keeps its buffers between them. One thread at a time.
-class BatchDecoder {
-public:
-  // Views in `batch` point into `message`.
-  [[nodiscard]] Framing decode(BytesView message, Batch &batch);
-
-private:
-  std::vector<messagepack::Token> tokens_;
-};
+// `batch` keeps its memory from message to message. Views in it point into `message`.
+[[nodiscard]] Framing decode_batch(BytesView message, Batch &batch);
 
 // Appends a batch to `out`.
 void encode_batch(const SenderId &sender, std::span<const BatchEntry> entries, Bytes &out);

@@ -12,7 +12,7 @@ constexpr std::string_view message_multipart = "message_multipart";
 void Intake::add(const Arrival &arrival, const Store *store) {
   const BytesView message = arrival.frame.to_string_view();
   if (arrival.multipart) return add_no_job(message, message_multipart);
-  switch (decoder_.decode(message, batch_)) {
+  switch (wire::decode_batch(message, batch_)) {
   case wire::Framing::batch:
     return add_batch(store);
   case wire::Framing::bare_job:

@@ -64,7 +64,6 @@ private:
   void add_job(BytesView bytes, Delivery delivery, std::optional<ReplyTo> reply_to);
   void add_no_job(BytesView bytes, std::string_view defect);
 
-  wire::BatchDecoder decoder_;
   wire::Batch batch_;
   std::vector<BytesView> jobs_; // of the message in hand, and what the store recalls of each
   std::vector<Recollection> recollections_;

@@ -19,7 +19,6 @@ public:
   void read_worker_message(BytesView frame);
 
 private:
-  wire::BatchDecoder batch_decoder_;
   wire::Batch batch_;
   wire::WorkerMessageDecoder worker_decoder_;
   wire::WorkerMessage message_;
@@ -27,7 +26,7 @@ private:
 
 Framing framing_of(BytesView message) {
   wire::Batch batch;
-  return wire::BatchDecoder().decode(message, batch);
+  return wire::decode_batch(message, batch);
 }
 
 void check_batch(BytesView message, const wire::Batch &batch) {
@@ -44,7 +43,7 @@ void check_batch(BytesView message, const wire::Batch &batch) {
 }
 
 void Envelope::read_batch(BytesView message) {
-  const Framing framing = batch_decoder_.decode(message, batch_);
+  const Framing framing = wire::decode_batch(message, batch_);
   require(framing == framing_of(message), "what was read before changes no framing of a batch");
   const unsigned head = message.empty() ? 0U : static_cast<std::uint8_t>(message.front());
   const bool is_map = (head >= 0x80 && head <= 0x8F) || head == 0xDE || head == 0xDF;

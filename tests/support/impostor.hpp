@@ -40,7 +40,7 @@ public:
   // A batch of jobs; its views are valid until the next call.
   const wire::Batch &next_batch() {
     receive(jobs_, message_);
-    if (decoder_.decode(message_.to_string_view(), batch_) != wire::Framing::batch)
+    if (wire::decode_batch(message_.to_string_view(), batch_) != wire::Framing::batch)
       throw std::runtime_error("no batch");
     return batch_;
   }
@@ -63,7 +63,6 @@ private:
   zmq::socket_t replies_{context_, zmq::socket_type::router};
   zmq::message_t peer_;
   zmq::message_t message_;
-  wire::BatchDecoder decoder_;
   wire::Batch batch_;
 };
 

@@ -96,7 +96,6 @@ private:
   std::string replies_endpoint_;
   zmq::message_t peer_;
   zmq::message_t message_;
-  wire::BatchDecoder decoder_;
   wire::Batch batch_;
 };
 

@@ -106,7 +106,7 @@ public:
     zmq::message_t message;
     receive(jobs_, message, "jobs");
     wire::Batch batch;
-    if (decoder_.decode(message.to_string_view(), batch) != wire::Framing::batch) {
+    if (wire::decode_batch(message.to_string_view(), batch) != wire::Framing::batch) {
       throw std::runtime_error("the sender sent something that is no batch");
     }
     std::vector<Arrived> arrived;
@@ -166,7 +166,6 @@ private:
   std::string replies_endpoint_;
   Bytes routing_id_;
   std::set<Bytes> heard_; // routing ids of `hear_new_sender`
-  wire::BatchDecoder decoder_;
 };
 
 } // namespace onced::testing

@@ -21,13 +21,12 @@ using wire::WorkerFraming;
 
 // Decoders that live through all the bytes, as a worker's and a sender's do.
 struct Decoders {
-  wire::BatchDecoder batch_decoder;
   wire::Batch batch;
   wire::WorkerMessageDecoder worker_decoder;
   wire::WorkerMessage worker_message;
   wire::PeerMessage peer_message;
 
-  Framing batch_framing(BytesView bytes) { return batch_decoder.decode(bytes, batch); }
+  Framing batch_framing(BytesView bytes) { return wire::decode_batch(bytes, batch); }
   PeerFraming peer_framing(BytesView bytes) { return wire::decode_peer_message(bytes, peer_message); }
   WorkerFraming worker_framing(BytesView bytes) { return worker_decoder.decode(bytes, worker_message); }
 };

@@ -18,9 +18,8 @@ using wire::PeerFraming;
 using wire::WorkerFraming;
 
 Framing framing_of(BytesView message) {
-  wire::BatchDecoder decoder;
   wire::Batch batch;
-  return decoder.decode(message, batch);
+  return wire::decode_batch(message, batch);
 }
 
 PeerFraming peer_framing_of(BytesView frame) {
@@ -31,9 +30,8 @@ PeerFraming peer_framing_of(BytesView frame) {
 TEST_CASE("a batch is read as it was written") {
   const auto entries = sample_entries();
   const Bytes message = sample_batch();
-  wire::BatchDecoder decoder;
   wire::Batch batch;
-  REQUIRE(decoder.decode(message, batch) == Framing::batch);
+  REQUIRE(wire::decode_batch(message, batch) == Framing::batch);
   CHECK(batch.sender == sample_sender());
   REQUIRE(batch.entries.size() == entries.size());
   for (std::size_t at = 0; at < entries.size(); ++at) {
@@ -52,9 +50,8 @@ TEST_CASE("the largest numbers of a batch are read exactly") {
   entry.issued_at = WallTime{std::chrono::microseconds{INT64_MAX}};
   Bytes message;
   wire::encode_batch(sample_sender(), {&entry, 1}, message);
-  wire::BatchDecoder decoder;
   wire::Batch batch;
-  REQUIRE(decoder.decode(message, batch) == Framing::batch);
+  REQUIRE(wire::decode_batch(message, batch) == Framing::batch);
   CHECK(batch.entries[0].sequence == Sequence{UINT64_MAX});
   CHECK(batch.entries[0].attempt == UINT32_MAX);
   CHECK(batch.entries[0].issued_at == entry.issued_at);
@@ -101,9 +98,8 @@ TEST_CASE("a job in a batch may be any bytes at all") {
     entry.job = job;
     Bytes message;
     wire::encode_batch(sample_sender(), {&entry, 1}, message);
-    wire::BatchDecoder decoder;
     wire::Batch batch;
-    REQUIRE(decoder.decode(message, batch) == Framing::batch);
+    REQUIRE(wire::decode_batch(message, batch) == Framing::batch);
     CHECK(batch.entries.at(0).job == job);
   }
 }
@@ -171,9 +167,8 @@ TEST_CASE("a batch of another version is unsupported whatever follows the sender
                                  "trailing", sample_batch()};
   for (const Bytes &tail : tails) {
     CAPTURE(to_hex(tail));
-    wire::BatchDecoder decoder;
     wire::Batch batch;
-    CHECK(decoder.decode(head + tail, batch) == Framing::unsupported);
+    CHECK(wire::decode_batch(head + tail, batch) == Framing::unsupported);
     CHECK(batch.sender == sample_sender());
     wire::PeerMessage peer;
     CHECK(wire::decode_peer_message(head + tail, peer) == PeerFraming::unsupported);
@@ -194,13 +189,12 @@ TEST_CASE("a batch of another version without a sender id is malformed") {
 }
 
 TEST_CASE("a decoder forgets the entries of the message before") {
-  wire::BatchDecoder decoder;
   wire::Batch batch;
   const Bytes first = sample_batch();
-  REQUIRE(decoder.decode(first, batch) == Framing::batch);
+  REQUIRE(wire::decode_batch(first, batch) == Framing::batch);
   Bytes second;
   wire::encode_batch(SenderId{}, {}, second);
-  REQUIRE(decoder.decode(second, batch) == Framing::batch);
+  REQUIRE(wire::decode_batch(second, batch) == Framing::batch);
   CHECK(batch.entries.empty());
   CHECK(batch.sender == SenderId{});
 }
