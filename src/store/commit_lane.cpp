@@ -82,34 +82,38 @@ void CommitLane::group_by_key() {
 
 // Only a short cut: what it finds needs no lock, and what it does not find is looked for again under the lock.
 Result<void> CommitLane::look_up() {
-  if (group_count_ == 0) return {};
-  look_up_keys_.clear();
-  for (std::size_t at = 0; at < group_count_; ++at)
-    look_up_keys_.push_back(slice_of(groups_[at].key->bytes));
-  if (look_up_values_.size() < group_count_) look_up_values_.resize(group_count_);
-  look_up_statuses_.assign(group_count_, {});
-  context_.database.db()->MultiGet(rocksdb::ReadOptions(), context_.database.operations(), group_count_,
-                                   look_up_keys_.data(), look_up_values_.data(), look_up_statuses_.data(), true);
+  asked_.resize(group_count_);
+  std::iota(asked_.begin(), asked_.end(), std::size_t{0});
+  const auto status = read_rows();
+  if (!status.ok()) return tl::unexpected(status_error(status, context_.database.path()));
   for (std::size_t at = 0; at < group_count_; ++at) {
-    const rocksdb::Status &status = look_up_statuses_[at];
-    if (status.ok()) {
-      const Group &group = groups_[at];
-      take_row(groups_[at], view_of(look_up_values_[at]));
-      // What can be seen is on stable storage: a synced write is visible only after its sync.
-      if (group.row.is_committed()) context_.cache.keep(*group.key, group.row.digest, group.row.result);
-    } else if (status.IsCorruption()) {
-      groups_[at].row.state = KeyRow::State::damaged;
-    } else if (!status.IsNotFound()) {
-      return tl::unexpected(status_error(status, context_.database.path()));
-    }
-    look_up_values_[at].Reset();
+    const Group &group = groups_[at];
+    // What can be seen is on stable storage: a synced write is visible only after its sync.
+    if (group.row.is_committed()) context_.cache.keep(*group.key, group.row.digest, group.row.result);
   }
   return {};
 }
 
-void CommitLane::take_row(Group &group, BytesView value) {
-  group.claimed = false;
-  group.row.read(value, decoder_);
+// Reads the rows of the groups that are asked for, in the order of their keys.
+rocksdb::Status CommitLane::read_rows() {
+  if (asked_.empty()) return rocksdb::Status::OK();
+  read_keys_.clear();
+  for (const std::size_t at : asked_)
+    read_keys_.push_back(slice_of(groups_[at].key->bytes));
+  if (read_values_.size() < asked_.size()) read_values_.resize(asked_.size());
+  read_statuses_.assign(asked_.size(), {});
+  context_.database.db()->MultiGet(rocksdb::ReadOptions(), context_.database.operations(), asked_.size(),
+                                   read_keys_.data(), read_values_.data(), read_statuses_.data(), true);
+  for (std::size_t at = 0; at < asked_.size(); ++at) {
+    const rocksdb::Status &status = read_statuses_[at];
+    if (!status.ok() && !status.IsNotFound() && !status.IsCorruption()) return status;
+    KeyRow &row = groups_[asked_[at]].row;
+    row.state = KeyRow::State::absent;
+    if (status.ok()) row.read(view_of(read_values_[at]), decoder_);
+    if (status.IsCorruption()) row.state = KeyRow::State::damaged;
+    read_values_[at].Reset();
+  }
+  return rocksdb::Status::OK();
 }
 
 // --- Verdicts -----------------------------------------------------------------------------------------------------
@@ -128,6 +132,7 @@ void CommitLane::decide(const Handlers &handlers) {
 // Its key is locked, and more is known of its row.
 void CommitLane::decide_group_anew(Group &group, const Handlers &handlers) {
   forget_letters(group);
+  group.claimed = false;
   group.held = false;
   for (const std::size_t at : group.deliveries)
     decide_one(at, handlers);
@@ -154,7 +159,7 @@ void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
   }
   if (group.row.state == KeyRow::State::absent && !group.claimed) return run_handler(at, group, handlers);
   if (!group.claimed) return settle_by_row(at, group.row);
-  settle(at, verdict_of_row(group.row, *group.key, delivery.digest, digester_));
+  settle(at, verdict_of_row(group.claim, *group.key, delivery.digest, digester_));
   unwritten_[at] = true;
 }
 
@@ -171,9 +176,10 @@ void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handl
   if (!verdict.bury) {
     group.claimed = true;
     group.claimant = at;
-    group.row.phase = Phase::committed;
-    group.row.digest = batch_[at].digest;
-    group.row.result = verdict.settlement.result;
+    group.claim.state = KeyRow::State::present;
+    group.claim.phase = Phase::committed;
+    group.claim.digest = batch_[at].digest;
+    group.claim.result = verdict.settlement.result;
     unwritten_[at] = true;
   }
   settle(at, std::move(verdict));
@@ -252,37 +258,46 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
   return tl::unexpected(status_error(status, context_.database.path()));
 }
 
+// Locks the keys, finds them absent and writes their rows; where a row is there, it settles the deliveries.
 rocksdb::Status CommitLane::claim_keys(Patience patience, const Handlers &handlers) {
+  if (auto status = lock_keys(patience); !status.ok()) return status;
+  if (auto status = read_rows(); !status.ok()) return status;
+  for (const std::size_t at : asked_) {
+    Group &group = groups_[at];
+    if (group.held || group.row.state != KeyRow::State::absent) decide_group_anew(group, handlers);
+    if (!group.claimed) continue;
+    if (auto status = put_row(group); !status.ok()) return status;
+  }
+  return rocksdb::Status::OK();
+}
+
+// All that this batch is about to write, and with patience those that another lane held.
+rocksdb::Status CommitLane::lock_keys(Patience patience) {
+  asked_.clear();
   if (patience == Patience::none) transaction_->SetLockTimeout(0);
   for (std::size_t at = 0; at < group_count_; ++at) {
-    if (!groups_[at].claimed && (!groups_[at].held || patience == Patience::none)) continue;
-    if (auto status = claim_key(groups_[at], patience, handlers); !status.ok()) return status;
+    Group &group = groups_[at];
+    if (!group.claimed && (!group.held || patience == Patience::none)) continue;
+    const auto status =
+        transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(group.key->bytes),
+                                   static_cast<rocksdb::PinnableSlice *>(nullptr)); // only locks it
+    if (status.ok()) {
+      asked_.push_back(at);
+    } else if (status.IsTimedOut() && patience == Patience::none) {
+      group.claimed = false;
+      group.held = true;
+      forget_letters(group);
+    } else {
+      return status;
+    }
   }
   transaction_->SetLockTimeout(lock_timeout_ms);
   return rocksdb::Status::OK();
 }
 
-// Locks the key, finds it absent and writes its row; or settles its deliveries by the row that is there.
-rocksdb::Status CommitLane::claim_key(Group &group, Patience patience, const Handlers &handlers) {
-  auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(),
-                                           slice_of(group.key->bytes), &locked_value_);
-  if (status.IsTimedOut() && patience == Patience::none) {
-    group.claimed = false;
-    group.held = true;
-    forget_letters(group);
-    return rocksdb::Status::OK();
-  }
-  const bool found = status.ok() || status.IsCorruption();
-  if (!found && !status.IsNotFound()) return status;
-  if (found) take_row(group, status.ok() ? view_of(locked_value_) : BytesView{});
-  locked_value_.Reset();
-  if (found || group.held) decide_group_anew(group, handlers);
-  return group.claimed ? put_row(group) : rocksdb::Status::OK();
-}
-
 rocksdb::Status CommitLane::put_row(const Group &group) {
   const Delivery &claimant = batch_[group.claimant];
-  encode_operation(committed_record(*claimant.job, group.row.digest, group.row.result, claimant.issued_at, now_,
+  encode_operation(committed_record(*claimant.job, group.claim.digest, group.claim.result, claimant.issued_at, now_,
                                     context_.options.durability),
                    record_);
   return transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
@@ -345,10 +360,9 @@ void CommitLane::finish_written() {
     Group &group = groups_[at];
     if (group.claimed) {
       group.claimed = false;
-      group.row.state = KeyRow::State::present;
       // Sooner or later its next delivery is in the same bytes; who sends others has it looked up once.
-      if (!context_.cache.keep_bytes(batch_[group.claimant].bytes, group.row.result)) {
-        context_.cache.keep(*group.key, group.row.digest, group.row.result);
+      if (!context_.cache.keep_bytes(batch_[group.claimant].bytes, group.claim.result)) {
+        context_.cache.keep(*group.key, group.claim.digest, group.claim.result);
       }
     } else if (group.held) {
       for (const std::size_t delivery : group.deliveries)

@@ -43,8 +43,9 @@ private:
     const Key *key = nullptr;
     std::span<const std::size_t> deliveries; // in the order of their arrival
     KeyRow row;                              // in the database
-    bool claimed = false; // absent in the database; `row` is the one that this batch is about to write
-    bool held = false;    // by another lane, which is about to write it
+    KeyRow claim;                            // the one that this batch is about to write, while `claimed`
+    bool claimed = false;                    // `row` is absent
+    bool held = false;                       // by another lane, which is about to write it
     std::size_t claimant = 0;
   };
 
@@ -65,7 +66,7 @@ private:
   void ask_cache();
   void group_by_key();
   [[nodiscard]] Result<void> look_up();
-  void take_row(Group &group, BytesView value);
+  [[nodiscard]] rocksdb::Status read_rows();
 
   void decide(const Handlers &handlers);
   void decide_group_anew(Group &group, const Handlers &handlers);
@@ -79,7 +80,7 @@ private:
   [[nodiscard]] Result<void> write(const Handlers &handlers);
   [[nodiscard]] Result<Step> try_write(Patience patience, const Handlers &handlers);
   [[nodiscard]] rocksdb::Status claim_keys(Patience patience, const Handlers &handlers);
-  [[nodiscard]] rocksdb::Status claim_key(Group &group, Patience patience, const Handlers &handlers);
+  [[nodiscard]] rocksdb::Status lock_keys(Patience patience);
   [[nodiscard]] rocksdb::Status put_row(const Group &group);
   [[nodiscard]] rocksdb::Status put_letters();
   [[nodiscard]] rocksdb::Status put_letter(const DeadLetterId &id, Letter &letter);
@@ -116,10 +117,10 @@ private:
   LetterAmount reserved_; // for dead letters of the transaction in hand
 
   // Buffers.
-  std::vector<rocksdb::Slice> look_up_keys_;
-  std::vector<rocksdb::PinnableSlice> look_up_values_;
-  std::vector<rocksdb::Status> look_up_statuses_;
-  rocksdb::PinnableSlice locked_value_;
+  std::vector<std::size_t> asked_; // the groups whose rows are read at once
+  std::vector<rocksdb::Slice> read_keys_;
+  std::vector<rocksdb::PinnableSlice> read_values_;
+  std::vector<rocksdb::Status> read_statuses_;
   Bytes record_;
 };
 

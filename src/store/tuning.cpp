@@ -47,8 +47,10 @@ rocksdb::ColumnFamilyOptions family(const std::shared_ptr<rocksdb::Cache> &cache
   rocksdb::ColumnFamilyOptions options;
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table_options(cache)));
   options.write_buffer_size = memtable_bytes;
-  // One is filled while another is flushed.
+  // One is filled while another is flushed. What is flushed goes: a TransactionDB else keeps two of them (it reads a 0
+  // so), in which to look for newer writes than a snapshot's, and no transaction here has a snapshot.
   options.max_write_buffer_number = 2;
+  options.max_write_buffer_size_to_maintain = 1;
   // A bloom filter over the memtable: an absent key does not walk the skip list.
   options.memtable_whole_key_filtering = true;
   options.memtable_prefix_bloom_size_ratio = 0.1;
