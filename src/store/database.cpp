@@ -173,6 +173,10 @@ bool is_retryable(const rocksdb::Status &status) {
 }
 
 Result<std::unique_ptr<Database>> Database::open(const StoreOptions &options) {
+  return open_for(Purpose::use, options);
+}
+
+Result<std::unique_ptr<Database>> Database::open_for(Purpose purpose, const StoreOptions &options) {
   const auto path = options.directory / "db";
   auto mark = open_mark(options, path);
   if (!mark) return tl::unexpected(mark.error());
@@ -183,7 +187,7 @@ Result<std::unique_ptr<Database>> Database::open(const StoreOptions &options) {
 
   std::unique_ptr<Database> database(
       new Database(path, options.read_only, options.environment, std::move(*mark), std::make_shared<Health>()));
-  if (auto opened = database->open_files(options); !opened) return tl::unexpected(opened.error());
+  if (auto opened = database->open_files(purpose, options); !opened) return tl::unexpected(opened.error());
 
   if (const auto loss = database->suspected_loss()) {
     if (!options.accept_loss || options.read_only) return tl::unexpected(loss_error(path.string(), *loss));
@@ -211,7 +215,7 @@ std::optional<std::string> Database::suspected_loss() const {
 Result<void> Database::look_first(const StoreOptions &options) {
   StoreOptions looking = options;
   looking.read_only = true;
-  const auto database = open(looking);
+  const auto database = open_for(Purpose::look, looking);
   if (!database) return tl::unexpected(database.error());
   return {};
 }
@@ -233,7 +237,7 @@ Database::Database(std::filesystem::path path, bool read_only, std::shared_ptr<S
     : path_(std::move(path)), read_only_(read_only), environment_(std::move(environment)), mark_(std::move(mark)),
       health_(std::move(health)) {}
 
-Result<void> Database::open_files(const StoreOptions &options) {
+Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) {
   const auto cache = block_cache(options.block_cache_bytes);
   rocksdb::DBOptions db_options = database_options(options, cache);
   db_options.listeners = {health_};
@@ -242,14 +246,16 @@ Result<void> Database::open_files(const StoreOptions &options) {
   if (database_exists(path_)) {
     if (auto checked = check_families(db_options, path_.string()); !checked) return checked;
   }
+  auto families = column_families(cache);
+  if (purpose == Purpose::look) tune_for_looking(db_options, families);
   rocksdb::Status status;
   rocksdb::DB *db = nullptr;
   if (read_only_) {
-    status = rocksdb::DB::OpenForReadOnly(db_options, path_.string(), column_families(cache), &families_, &db);
+    status = rocksdb::DB::OpenForReadOnly(db_options, path_.string(), families, &families_, &db);
   } else {
     health_->watch(mark_, path_, options.durability == Durability::fsync);
-    status = rocksdb::TransactionDB::Open(db_options, transaction_options(), path_.string(), column_families(cache),
-                                          &families_, &transactions_);
+    status = rocksdb::TransactionDB::Open(db_options, transaction_options(), path_.string(), families, &families_,
+                                          &transactions_);
     db = transactions_;
   }
   if (!status.ok()) return tl::unexpected(opening_error(status, path_.string(), log->damage()));

@@ -57,10 +57,14 @@ public:
 private:
   Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
            DurableMark mark, std::shared_ptr<Health> health);
+  // Whether rows are to be read and written, or it is only looked at whether they are there.
+  enum class Purpose : std::uint8_t { use, look };
+
+  [[nodiscard]] static Result<std::unique_ptr<Database>> open_for(Purpose purpose, const StoreOptions &options);
   [[nodiscard]] static Result<void> look_first(const StoreOptions &options);
   [[nodiscard]] static Result<void> keep_logs(const std::filesystem::path &path, DurableMark &mark);
   [[nodiscard]] std::optional<std::string> suspected_loss() const;
-  [[nodiscard]] Result<void> open_files(const StoreOptions &options);
+  [[nodiscard]] Result<void> open_files(Purpose purpose, const StoreOptions &options);
 
   std::filesystem::path path_;
   bool read_only_;

@@ -20,6 +20,9 @@ inline constexpr std::int64_t lock_timeout_ms = 10'000;
 
 [[nodiscard]] rocksdb::DBOptions database_options(const StoreOptions &options,
                                                   const std::shared_ptr<rocksdb::Cache> &cache);
+// For an opening that reads the logs with their checksums and sequence numbers, and no row of them.
+void tune_for_looking(rocksdb::DBOptions &db, std::vector<rocksdb::ColumnFamilyDescriptor> &families);
+
 [[nodiscard]] rocksdb::TransactionDBOptions transaction_options();
 
 // default, operations, dead_letters, meta: in this order.

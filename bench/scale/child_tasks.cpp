@@ -1,0 +1,171 @@
+#include "child_tasks.hpp"
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include <rocksdb/db.h>
+#include <unistd.h>
+
+#include "fill.hpp"
+#include "jobs.hpp"
+#include "own_process.hpp"
+#include "store/log_files.hpp"
+#include "store/records.hpp"
+#include "store/slices.hpp"
+#include "store/tuning.hpp"
+
+namespace onced::bench::scale {
+namespace {
+
+constexpr std::size_t jobs_a_batch = 1024;
+
+double milliseconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double, std::milli>(time).count();
+}
+
+void check(const rocksdb::Status &status) {
+  if (!status.ok()) throw std::runtime_error("rocksdb: " + status.ToString());
+}
+
+// The database of a store, opened by RocksDB with the store's options and nothing around it.
+class PlainDatabase {
+public:
+  PlainDatabase(const StoreOptions &options, bool read_only) {
+    StoreOptions opened = options;
+    opened.read_only = read_only;
+    const auto cache = store::block_cache(options.block_cache_bytes);
+    const auto db_options = store::database_options(opened, cache);
+    const auto families = store::column_families(cache);
+    const std::string path = (options.directory / "db").string();
+    rocksdb::DB *db = nullptr;
+    const auto begin = std::chrono::steady_clock::now();
+    check(read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, families, &families_, &db)
+                    : rocksdb::DB::Open(db_options, path, families, &families_, &db));
+    opening_ = std::chrono::steady_clock::now() - begin;
+    db_.reset(db);
+    for (std::size_t at = 0; at < families.size(); ++at) {
+      if (families[at].name == "operations") operations_ = families_[at];
+    }
+    if (operations_ == nullptr) throw std::runtime_error("there is no family for operations");
+  }
+  ~PlainDatabase() {
+    for (auto *family : families_)
+      db_->DestroyColumnFamilyHandle(family);
+  }
+  PlainDatabase(const PlainDatabase &) = delete;
+  PlainDatabase &operator=(const PlainDatabase &) = delete;
+
+  [[nodiscard]] std::chrono::nanoseconds opening() const { return opening_; }
+
+  [[nodiscard]] bool holds(const Key &key, BytesView result) {
+    std::string value;
+    const auto status = db_->Get(rocksdb::ReadOptions(), operations_, store::slice_of(key.bytes), &value);
+    if (status.IsNotFound()) return false;
+    check(status);
+    store::RecordDecoder decoder;
+    const auto record = decoder.operation(value);
+    return record && record->phase == Phase::committed && record->result == result;
+  }
+
+  [[nodiscard]] std::optional<std::uint64_t> figure(const std::string &name) {
+    std::string value;
+    if (!db_->GetProperty(operations_, "rocksdb." + name, &value)) return std::nullopt;
+    return std::stoull(value);
+  }
+
+private:
+  std::vector<rocksdb::ColumnFamilyHandle *> families_;
+  std::unique_ptr<rocksdb::DB> db_;
+  rocksdb::ColumnFamilyHandle *operations_ = nullptr;
+  std::chrono::nanoseconds opening_{};
+};
+
+template <class Opened> std::uint64_t count_recovered(Opened &opened, std::uint64_t seed, const ChildTask &task) {
+  std::uint64_t recovered = 0;
+  for (std::uint64_t number = task.first; number < task.end; ++number)
+    recovered += opened.holds(key_of_job(seed, number), result_of_job(number)) ? 1U : 0U;
+  return recovered;
+}
+
+void commit_new_jobs(Subject &subject, Batch &batch, std::uint64_t first) {
+  batch.clear();
+  for (std::uint64_t number = first; number < first + jobs_a_batch; ++number)
+    batch.add(number);
+  batch.check(subject.commit(batch.deliveries()), Outcome::stored);
+}
+
+std::uint64_t newest_log(const std::filesystem::path &data) {
+  const auto logs = store::log_files(data / "db");
+  if (logs.empty()) throw std::runtime_error("there is no log in " + data.string());
+  return logs.back().number;
+}
+
+// How many of the jobs fit a memtable: as many as a new store takes until it begins the next, with a log of its own.
+std::uint64_t jobs_a_memtable(const Setting &setting, const ChildTask &task) {
+  auto data = task.data;
+  data += ".trial";
+  Subject subject(setting, data, Durability::page_cache);
+  Batch batch(setting.seed);
+  const std::uint64_t log = newest_log(data);
+  std::uint64_t next = task.first;
+  for (; newest_log(data) == log; next += jobs_a_batch)
+    commit_new_jobs(subject, batch, next);
+  return next - task.first;
+}
+
+[[noreturn]] void fill_memtable(const Setting &setting, const ChildTask &task,
+                                const std::function<void(const Row &)> &answer) {
+  const std::uint64_t end = task.first + jobs_a_memtable(setting, task) * 95 / 100;
+  Subject subject(setting, task.data, Durability::fsync);
+  Batch batch(setting.seed);
+  std::uint64_t next = task.first;
+  for (; next + jobs_a_batch <= end; next += jobs_a_batch)
+    commit_new_jobs(subject, batch, next);
+  answer({{"end", next}});
+  while (true)
+    ::pause(); // the store must not be closed in order
+}
+
+Row fill_store(const Setting &setting, const ChildTask &task) {
+  Subject subject(setting, task.data, Durability::page_cache);
+  fill(subject, setting.seed, task.first, task.end);
+  return {{"resident_max_bytes", own_usage().resident_max_bytes}};
+}
+
+Row open_store(const Setting &setting, const ChildTask &task) {
+  const Subject subject(setting, task.data, Durability::fsync);
+  Row answer{{"open_ms", milliseconds(subject.opening())}, {"recovered", count_recovered(subject, setting.seed, task)}};
+  if (task.count_rows) answer["rows"] = subject.count();
+  return answer;
+}
+
+Row open_bare(const Setting &setting, const ChildTask &task) {
+  PlainDatabase database(worker_options(setting, task.data), false);
+  return {{"open_ms", milliseconds(database.opening())}, {"recovered", count_recovered(database, setting.seed, task)}};
+}
+
+Row look(const Setting &setting, const ChildTask &task) {
+  PlainDatabase database(worker_options(setting, task.data), true);
+  const auto pending = database.figure("estimate-pending-compaction-bytes");
+  if (!pending) throw std::runtime_error("rocksdb does not tell its pending compaction");
+  Row files = Row::array();
+  for (int level = 0; const auto count = database.figure("num-files-at-level" + std::to_string(level)); ++level)
+    files.push_back(*count);
+  return {{"pending_compaction_bytes", *pending}, {"files_by_level", files}};
+}
+
+} // namespace
+
+void run_task(const Setting &setting, const ChildTask &task, const std::function<void(const Row &)> &answer) {
+  if (task.name == fill_task) return answer(fill_store(setting, task));
+  if (task.name == fill_memtable_task) fill_memtable(setting, task, answer);
+  if (task.name == open_store_task) return answer(open_store(setting, task));
+  if (task.name == open_bare_task) return answer(open_bare(setting, task));
+  if (task.name == look_task) return answer(look(setting, task));
+  throw std::runtime_error("no task is called " + task.name);
+}
+
+} // namespace onced::bench::scale
