@@ -89,7 +89,7 @@ Result<Measured> measure_run(const Series &series, const Cell &cell, const Traff
       arguments.push_back(word);
     }
   }
-  auto worker = WorkerProcess::start(series.command, arguments, series.directory);
+  auto worker = WorkerProcess::start(series.command, arguments, series.transport, series.directory);
   if (!worker) return tl::unexpected(worker.error());
   if (auto preloaded = preload(*worker, traffic.preload); !preloaded) return tl::unexpected(preloaded.error());
   auto measured = send(*worker, traffic, options);
@@ -105,6 +105,7 @@ Row setting_of(const Series &series, const Cell &cell, const Traffic &traffic, u
           {"share", cell.duplicate_share},
           {"per_message", cell.per_message},
           {"durability", cell.durability},
+          {"transport", series.transport},
           {"workers", cell.workers},
           {"in_flight", series.in_flight},
           {"mode", "closed"},
@@ -210,6 +211,7 @@ void add_versions(Row &row) {
   row["build_type"] = ours.build_type;
   for (const auto &[name, number] : ours.libraries)
     row[std::string(name)] = number;
+  row["rocksdb_asserts"] = ours.rocksdb_asserts;
 }
 
 Result<void> measure(const Series &series, const std::function<void(const Row &)> &on_row) {

@@ -10,6 +10,7 @@
 
 #include "onced/error.hpp"
 #include "producer.hpp"
+#include "transport.hpp"
 
 namespace onced::bench {
 
@@ -31,6 +32,7 @@ struct Cell {
 struct Series {
   std::string command;                                                      // of onced
   std::filesystem::path directory = std::filesystem::temp_directory_path(); // for the data, which is removed
+  std::string transport = ipc;                                              // transport.hpp
   std::size_t deliveries = 200'000;                                         // a run
   std::size_t in_flight = 8192; // deliveries unanswered; a message has no more
   double conflict_share = 0;

@@ -107,7 +107,7 @@ WorkerProcess::~WorkerProcess() {
 }
 
 Result<WorkerProcess> WorkerProcess::start(const std::string &command, const std::vector<std::string> &arguments,
-                                           const std::filesystem::path &parent) {
+                                           const std::string &transport, const std::filesystem::path &parent) {
   std::string name = (parent / "onced-bench-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) {
     return tl::unexpected(Error{.code = errno == ENOENT ? ErrorCode::not_found : ErrorCode::store_unavailable,
@@ -116,15 +116,15 @@ Result<WorkerProcess> WorkerProcess::start(const std::string &command, const std
                                 .remedy = "give a directory that may be written to"});
   }
   WorkerProcess worker(command, name);
-  if (auto spawned = worker.spawn(arguments); !spawned) return tl::unexpected(spawned.error());
+  if (auto spawned = worker.spawn(arguments, transport); !spawned) return tl::unexpected(spawned.error());
   return worker;
 }
 
-Result<void> WorkerProcess::spawn(const std::vector<std::string> &arguments) {
+Result<void> WorkerProcess::spawn(const std::vector<std::string> &arguments, const std::string &transport) {
   std::vector<std::string> words{command_,    "serve",
                                  "--data",    directory_ / "data",
-                                 "--jobs",    "tcp://127.0.0.1:*",
-                                 "--replies", "tcp://127.0.0.1:*",
+                                 "--jobs",    endpoint_to_bind(transport, directory_, "jobs"),
+                                 "--replies", endpoint_to_bind(transport, directory_, "replies"),
                                  "--senders", "1"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   const auto child = spawn_child(words, log());

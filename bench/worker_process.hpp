@@ -11,14 +11,14 @@
 
 namespace onced::bench {
 
-// A worker in a process of its own, on free ports, in a directory that is removed at the end. It dies with the thread
-// that started it.
+// A worker in a process of its own, on free endpoints of a transport (transport.hpp), in a directory that is removed at
+// the end. It dies with the thread that started it.
 class WorkerProcess {
 public:
   // Starts `command` serve with `arguments`, its directory in `parent`, and waits for its ready line.
   // Errors: `not_found` and `store_unavailable` for `parent`; `internal`, saying what the worker printed.
   [[nodiscard]] static Result<WorkerProcess>
-  start(const std::string &command, const std::vector<std::string> &arguments,
+  start(const std::string &command, const std::vector<std::string> &arguments, const std::string &transport,
         const std::filesystem::path &parent = std::filesystem::temp_directory_path());
 
   [[nodiscard]] int process() const { return process_; }
@@ -47,7 +47,7 @@ public:
 
 private:
   WorkerProcess(std::string command, std::filesystem::path directory);
-  Result<void> spawn(const std::vector<std::string> &arguments);
+  Result<void> spawn(const std::vector<std::string> &arguments, const std::string &transport);
   [[nodiscard]] std::filesystem::path log() const { return directory_ / "worker.log"; }
 
   std::string command_;

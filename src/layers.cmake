@@ -21,7 +21,7 @@ add_custom_target(onced_commit
 add_dependencies(onced_job onced_commit)
 set_source_files_properties(src/job/version.cpp PROPERTIES
   INCLUDE_DIRECTORIES "${CMAKE_BINARY_DIR}/generated"
-  COMPILE_DEFINITIONS "ONCED_VERSION=\"${PROJECT_VERSION}\";ONCED_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\"")
+  COMPILE_DEFINITIONS "ONCED_VERSION=\"${PROJECT_VERSION}\";ONCED_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\";ONCED_ROCKSDB_ASSERTS=${ONCED_ROCKSDB_ASSERTS}")
 onced_layer(delivery
   src/delivery/backoff.cpp
   src/delivery/kill_point.cpp

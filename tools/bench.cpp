@@ -42,9 +42,9 @@ void print_setting(const BenchOptions &options, const bench::Series &series) {
   for (const auto &[name, number] : ours.libraries)
     fmt::print(stderr, ", {} {}", name, number);
   fmt::print(stderr,
-             "\n{}, {} worker threads, {} cores, data in {}\n"
+             "\n{}, {} worker threads, {} cores, over {}, data in {}\n"
              "{} deliveries a run, {} a message, {} unanswered at most, seed {}\n",
-             name_of(options.durability), options.workers, std::thread::hardware_concurrency(),
+             name_of(options.durability), options.workers, std::thread::hardware_concurrency(), series.transport,
              options.directory.string(), series.deliveries, series.cells.front().per_message, series.in_flight,
              series.seed);
   if (is_in_memory(options.directory)) {

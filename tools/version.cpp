@@ -12,9 +12,13 @@ Json json_of(const Version &version) {
   for (const auto &[name, number] : version.libraries) {
     libraries[std::string(name)] = number;
   }
-  return {{"version", version.number},    {"commit", version.commit},
-          {"compiler", version.compiler}, {"build_type", version.build_type},
-          {"libraries", libraries},       {"wire_versions", Json::array({wire_version})},
+  return {{"version", version.number},
+          {"commit", version.commit},
+          {"compiler", version.compiler},
+          {"build_type", version.build_type},
+          {"libraries", libraries},
+          {"rocksdb_asserts", version.rocksdb_asserts},
+          {"wire_versions", Json::array({wire_version})},
           {"disk_format", disk_format}};
 }
 
@@ -22,7 +26,8 @@ std::string text_of(const Version &version) {
   std::string text = fmt::format("onced {} ({})\nbuilt {} with {}\n", version.number, version.commit,
                                  version.build_type, version.compiler);
   for (const auto &[name, number] : version.libraries) {
-    text += fmt::format("{} {}\n", name, number);
+    const bool asserts = name == "rocksdb" && version.rocksdb_asserts;
+    text += fmt::format("{} {}{}\n", name, number, asserts ? ", with its assertions" : "");
   }
   return text + fmt::format("wire version {}, disk format {}\n", wire_version, disk_format);
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "transport.hpp"
 #include "workload.hpp"
 
 // What the machine or a part of it gives, each limit behind one function. Whatever fails, or counts other than it must,
@@ -15,6 +16,7 @@ namespace onced::bench::limits {
 struct Setting {
   const Traffic &traffic; // packed with `batch` deliveries a message
   unsigned threads = 1;
+  std::string transport;           // of the pipe (transport.hpp)
   std::filesystem::path directory; // empty, of this run
 };
 
@@ -28,7 +30,7 @@ struct Measured {
 // A file: the rows that are new in a batch are appended by one write, then fdatasync. One thread.
 [[nodiscard]] Measured measure_append(const Setting &setting);
 
-// A bare ZeroMQ PUSH/PULL pipe over loopback tcp from another process, which sends the messages as fast as it can;
+// A bare ZeroMQ PUSH/PULL pipe from another process, which sends the messages as fast as it can;
 // nothing is parsed. The CPU time is that of the receiver, its I/O thread included.
 [[nodiscard]] Measured measure_pipe(const Setting &setting);
 

@@ -57,6 +57,7 @@ struct Options {
   std::vector<double> shares{0, 0.5, 0.9, 0.99, 1};
   std::vector<unsigned> threads{1, 2};
   std::size_t batch = 256;
+  std::string transport = onced::bench::ipc;
   std::size_t deliveries = 200'000;
   std::uint64_t seed = 1;
   unsigned repeats = 3;
@@ -93,6 +94,9 @@ void add_options(CLI::App &app, Options &options) {
       ->delimiter(',')
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
+  app.add_option("--transport", options.transport, "Of the pipe: ipc, a unix socket, or tcp over loopback")
+      ->capture_default_str()
+      ->check(CLI::IsMember({onced::bench::ipc, onced::bench::tcp}));
   app.add_option("--deliveries", options.deliveries, "Deliveries a run")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000));
@@ -144,6 +148,7 @@ Row setting_of(const Options &options, const Run &run, const onced::bench::Traff
           {"batch", run.batch},
           {"threads", run.threads},
           {"durability", run.limit.durable ? Row("fsync") : Row(nullptr)},
+          {"transport", options.transport},
           {"deliveries", traffic.measured.deliveries},
           {"distinct", traffic.stored},
           {"preloaded", traffic.preload.deliveries},
@@ -187,7 +192,8 @@ void measure(const Options &options, const Run &run, unsigned repeat) {
                                                    .per_message = run.batch,
                                                    .seed = options.seed});
   const onced::bench::ScratchDirectory directory(options.directory);
-  Measured measured = run.limit.measure({.traffic = traffic, .threads = run.threads, .directory = directory.path()});
+  Measured measured = run.limit.measure(
+      {.traffic = traffic, .threads = run.threads, .transport = options.transport, .directory = directory.path()});
   Row row = setting_of(options, run, traffic, repeat);
   add_figures(row, traffic, measured);
   add_versions(row);

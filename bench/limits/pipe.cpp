@@ -115,7 +115,7 @@ Measured measure_pipe(const Setting &setting) {
   zmq::context_t context;
   zmq::socket_t socket(context, zmq::socket_type::pull);
   socket.set(zmq::sockopt::rcvtimeo, patience_ms);
-  socket.bind("tcp://127.0.0.1:*");
+  socket.bind(endpoint_to_bind(setting.transport, setting.directory, "pipe"));
   sender.order(socket.get(zmq::sockopt::last_endpoint));
   zmq::message_t frame;
   std::size_t received = receive(socket, frame); // the empty one: it is connected

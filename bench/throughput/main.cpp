@@ -72,6 +72,9 @@ void add_series(CLI::App &app, Series &series) {
   app.add_option("--directory", series.directory, "Its disk is measured; the data is removed at the end")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
+  app.add_option("--transport", series.transport, "ipc: a unix socket; tcp: over loopback")
+      ->capture_default_str()
+      ->check(CLI::IsMember({onced::bench::ipc, onced::bench::tcp}));
   app.add_option("--deliveries", series.deliveries, "Deliveries a run")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000));
@@ -107,12 +110,13 @@ void add_schedule(CLI::App &app, Series &series, std::string &arrivals) {
 
 void print_setting(const Series &series) {
   const auto version = onced::version();
-  fmt::print(stderr,
-             "{} runs: {} deliveries each, {} in flight, {:g} conflicts, seed {}, {} repeats, data in {}, {} cores\n"
-             "onced {} {} {}, rocksdb {}\n",
-             series.runs(), series.deliveries, series.in_flight, series.conflict_share, series.seed, series.repeats,
-             series.directory.string(), std::thread::hardware_concurrency(), version.number, version.commit,
-             version.build_type, version.libraries.front().second);
+  fmt::print(
+      stderr,
+      "{} runs over {}: {} deliveries each, {} in flight, {:g} conflicts, seed {}, {} repeats, data in {}, {} cores\n"
+      "onced {} {} {}, rocksdb {}\n",
+      series.runs(), series.transport, series.deliveries, series.in_flight, series.conflict_share, series.seed,
+      series.repeats, series.directory.string(), std::thread::hardware_concurrency(), version.number, version.commit,
+      version.build_type, version.libraries.front().second);
 }
 
 // One JSON object a run on stdout; the table on stderr.

@@ -13,7 +13,7 @@ struct StoreCounters {
   Counter commit_us{0};   // time in them, microseconds: waiting for the log included
   Counter log_syncs{0};   // fdatasyncs of the log; commits at the same time share one
   Counter log_sync_us{0}; // time in them, microseconds
-  Counter cache_hits{0};  // deliveries whose row was found in the cache of committed keys
+  Counter cache_hits{0};  // deliveries whose job was found in the cache of committed ones
 };
 
 } // namespace onced

@@ -19,6 +19,7 @@ struct Version {
   std::string_view compiler;
   std::string_view build_type;
   std::vector<std::pair<std::string_view, std::string>> libraries; // name, version that is running
+  bool rocksdb_asserts = false; // RocksDB was built with its assertions, as Debian's is: it is slower for them
 };
 
 [[nodiscard]] Version version();

@@ -38,7 +38,8 @@ Version version() {
           {{"rocksdb", rocksdb::GetRocksVersionAsString()},
            {"libzmq", zmq_running()},
            {"openssl", OpenSSL_version(OPENSSL_VERSION_STRING)},
-           {"msgpack", msgpack_version()}}};
+           {"msgpack", msgpack_version()}},
+          ONCED_ROCKSDB_ASSERTS != 0};
 }
 
 std::string_view worker_build() {

@@ -51,7 +51,7 @@ inline constexpr std::array<CounterTraits, 18> counter_table{{
     {"commit_us", "microseconds in commits", &Counters::commit_us},
     {"log_syncs", "fdatasyncs of the log; commits at the same time share one", &Counters::log_syncs},
     {"log_sync_us", "microseconds in fdatasyncs of the log", &Counters::log_sync_us},
-    {"cache_hits", "deliveries of keys in the cache of those committed or asked for lately", &Counters::cache_hits},
+    {"cache_hits", "deliveries of jobs in the cache of those committed or asked for lately", &Counters::cache_hits},
     {"unsupported_messages", "messages of another protocol version", &Counters::unsupported_messages},
     {"reply_frames", "frames of replies handed to the socket", &Counters::reply_frames},
     {"reply_frames_dropped", "frames of replies dropped; the next delivery heals it", &Counters::reply_frames_dropped},

@@ -73,13 +73,14 @@ void Gateway::follow_store() {
 void Gateway::receive_jobs() {
   for (int left = jobs_a_turn; left > 0 && reading_ && !handover_.full(); --left) {
     Arrival arrival;
-    if (!sockets_.jobs.recv(arrival.frame, zmq::recv_flags::dontwait)) return;
+    if (!sockets_.jobs.recv(arrival.frame, zmq::recv_flags::dontwait)) break;
     arrival.multipart = sockets_.jobs.get(zmq::sockopt::rcvmore);
     if (arrival.multipart) wire::discard_rest(sockets_.jobs);
     ++counters_.messages;
     kill_switch_.arrive(KillPoint::worker_received);
     handover_.put(std::move(arrival));
   }
+  handover_.announce();
 }
 
 void Gateway::receive_peers(bool control) {

@@ -14,19 +14,21 @@ bool Handover::full() {
 }
 
 void Handover::put(Arrival arrival) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (closed_) return;
-    bytes_ += arrival.frame.size();
-    arrival.put_at = clock_.monotonic();
-    arrivals_.push_back(std::move(arrival));
-  }
+  const std::scoped_lock lock(mutex_);
+  if (closed_) return;
+  bytes_ += arrival.frame.size();
+  arrival.put_at = clock_.monotonic();
+  arrivals_.push_back(std::move(arrival));
+}
+
+void Handover::announce() {
   changed_.notify_one();
 }
 
 std::vector<Arrival> Handover::take() {
   std::vector<Arrival> taken;
   bool room = false;
+  bool more = false;
   {
     std::unique_lock lock(mutex_);
     in_hand_.erase(std::this_thread::get_id());
@@ -41,7 +43,9 @@ std::vector<Arrival> Handover::take() {
     if (!taken.empty()) in_hand_[std::this_thread::get_id()] = taken.front().put_at;
     room = was_full_ && !taken.empty();
     if (room) was_full_ = false;
+    more = !arrivals_.empty();
   }
+  if (more) announce();
   if (room) on_room_();
   return taken;
 }

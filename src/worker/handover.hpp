@@ -31,7 +31,9 @@ public:
 
   // True when nothing more may be put. Gateway thread.
   [[nodiscard]] bool full();
+  // A thread that waits is not woken before `announce`: one that is woken takes all that has arrived by then.
   void put(Arrival arrival);
+  void announce();
 
   // What has arrived, up to a batch's bytes; waits while there is nothing. Empty: closed, and all was taken. Worker
   // threads.

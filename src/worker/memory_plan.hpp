@@ -8,7 +8,7 @@ namespace onced::worker {
 
 // How a worker shares out the memory that it may use (docs/operations.md, "Memory and descriptors").
 struct MemoryPlan {
-  std::size_t committed_cache_bytes = 0; // keys committed or asked for lately
+  std::size_t committed_cache_bytes = 0; // jobs committed or asked for lately
   std::size_t block_cache_bytes = 0;     // blocks, index and filters, memtables included
   int receive_high_water_messages = 0;   // that wait for each connection to the jobs socket
 };

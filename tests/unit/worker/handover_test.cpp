@@ -145,14 +145,33 @@ TEST_CASE("after abandon there is nothing more") {
 
 TEST_CASE("a thread that waits is woken by a message and by close and by abandon") {
   for (const auto wake :
-       {+[](Handover &handover) { handover.put(text_arrival("x")); }, +[](Handover &handover) { handover.close(); },
-        +[](Handover &handover) { handover.abandon(); }}) {
+       {+[](Handover &handover) {
+          handover.put(text_arrival("x"));
+          handover.announce();
+        },
+        +[](Handover &handover) { handover.close(); }, +[](Handover &handover) { handover.abandon(); }}) {
     SystemClock clock;
     Handover handover(clock, nothing);
     std::thread waiting([&] { static_cast<void>(handover.take()); });
     wake(handover);
     waiting.join(); // or the test times out
   }
+}
+
+TEST_CASE("one announcement wakes as many threads as there are batches") {
+  SystemClock clock;
+  Handover handover(clock, nothing);
+  constexpr std::size_t in_a_batch = limits::batch_bytes_target / limits::message_bytes_max;
+  std::atomic<std::size_t> taken{0};
+  std::vector<std::thread> takers;
+  for (int thread = 0; thread < 3; ++thread)
+    takers.emplace_back([&] { taken += handover.take().size(); });
+  for (std::size_t put = 0; put < 2 * in_a_batch + 1; ++put)
+    handover.put(arrival_of(limits::message_bytes_max));
+  handover.announce();
+  for (std::thread &taker : takers)
+    taker.join(); // or the test times out
+  CHECK(taken == 2 * in_a_batch + 1);
 }
 
 TEST_CASE("several threads take every message once") {
@@ -176,6 +195,7 @@ TEST_CASE("several threads take every message once") {
       continue;
     }
     handover.put(text_arrival(std::to_string(number++)));
+    if (number % 7 == 0) handover.announce();
   }
   handover.close();
   for (std::thread &taker : takers)
