@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <thread>
+#include <unordered_map>
 
 #include "support/faulty_environment.hpp"
 #include "support/store_harness.hpp"
@@ -51,6 +52,22 @@ Bytes long_job(std::string_view id) {
   return job_bytes(id, std::vector<std::int64_t>(200, 1));
 }
 
+// What a slot is told by before its bytes are compared.
+std::uint32_t tag_of(const Bytes &key) {
+  return static_cast<std::uint32_t>(std::hash<std::string_view>()(key) >> 32U) | 1U;
+}
+
+// Two keys with the same tag.
+std::pair<Bytes, Bytes> look_alikes() {
+  std::unordered_map<std::uint32_t, Bytes> seen;
+  for (unsigned number = 0; number < 1'000'000; ++number) {
+    const Bytes key = "key " + std::to_string(number);
+    const auto [there, is_new] = seen.try_emplace(tag_of(key), key);
+    if (!is_new && there->second.size() == key.size()) return {there->second, key};
+  }
+  return {};
+}
+
 } // namespace
 
 TEST_CASE("a key that was kept is found with its value and no other key is") {
@@ -60,6 +77,17 @@ TEST_CASE("a key that was kept is found with its value and no other key is") {
   CHECK(value_of(cache, "key 1") == "one");
   CHECK(value_of(cache, "key 2").empty());
   CHECK(value_of(cache, "key").empty());
+}
+
+TEST_CASE("keys whose hashes look alike are told apart by their bytes") {
+  const auto [first, second] = look_alikes();
+  REQUIRE(first != second);
+  ByteCache cache(set_bytes);
+  cache.keep(first, "one");
+  CHECK(value_of(cache, second).empty());
+  cache.keep(second, "two");
+  CHECK(value_of(cache, first) == "one");
+  CHECK(value_of(cache, second) == "two");
 }
 
 TEST_CASE("many keys are found at once and each by its own value") {
