@@ -4,6 +4,7 @@
 // that its seed gives is void, and the program then exits with 1. It does not measure crashes, redelivery, dead
 // letters, a network, or data larger than memory; README.md says what is not comparable.
 #include <cstdio>
+#include <optional>
 #include <stdexcept>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,8 @@ namespace {
 using namespace onced::bench::peers;
 using onced::bench::Traffic;
 using onced::bench::TrafficPlan;
+
+using Json = nlohmann::ordered_json;
 
 constexpr int exit_void = 1;
 constexpr int exit_usage = 64;
@@ -46,6 +49,7 @@ struct Options {
   std::uint64_t seed = 1;
   bool sweep = false;
   Settings settings;
+  std::filesystem::path settings_file; // empty: none
   std::filesystem::path directory = std::filesystem::temp_directory_path();
 };
 
@@ -80,6 +84,7 @@ struct Cell {
   Started &started;
   TrafficPlan plan;
   Settings settings;
+  std::optional<double> settings_share; // at which a sweep found them
 };
 
 void add_options(CLI::App &app, Options &options) {
@@ -98,26 +103,36 @@ void add_options(CLI::App &app, Options &options) {
   app.add_option("--deliveries", options.deliveries, "Deliveries a run")
       ->capture_default_str()
       ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--repeats", options.repeats, "Runs of each, all once before any again")
+  app.add_option("--repeats", options.repeats, "Runs of each, all once before any again; 0: only the sweep")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(CLI::Range(0, 1000));
   app.add_option("--seed", options.seed, "Of ids, numbers and order")->capture_default_str();
-  app.add_flag("--sweep", options.sweep, "Find the best batch, connections and look-first for each peer and share");
-  app.add_option("--in-flight", options.settings.in_flight, "Deliveries unanswered at most; 0: as the others ask for")
-      ->capture_default_str()
-      ->check(CLI::Range(0, 1'000'000));
-  app.add_option("--batch", options.settings.batch, "Without --sweep: deliveries settled at once by a connection")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
-  app.add_option("--connections", options.settings.connections, "Without --sweep: connections that settle")
-      ->capture_default_str()
-      ->check(CLI::Range(1, 32));
-  app.add_flag("--look-first", options.settings.look_first, "Without --sweep: read a batch's rows before storing");
   app.add_option("--directory", options.directory, "Its disk is measured; the data is removed at the end")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
   app.footer("Examples:\n  peers --sweep\n  peers --sweep --in-flight 1 --deliveries 5000 --peers redis-fed,sqlite\n"
-             "  peers --shares 0.9 --batch 256 --connections 4\n  peers --deliveries 20000 --repeats 1");
+             "  peers --shares 0.9 --batch 256 --connections 4\n  peers --deliveries 20000 --repeats 1\n"
+             "  peers --sweep --shares 0,0.9,0.99 --settings best.jsonl --repeats 0 && peers --settings best.jsonl");
+}
+
+void add_settings(CLI::App &app, Options &options) {
+  app.add_flag("--sweep", options.sweep, "Find the best batch, connections and look-first for each peer and share");
+  app.add_option("--in-flight", options.settings.in_flight, "Deliveries unanswered at most; 0: as the others ask for")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'000'000));
+  auto *file = app.add_option("--settings", options.settings_file,
+                              "With --sweep: keep what it finds in this file, beside what others found. Without: "
+                              "measure with what is in it, of the nearest share that was swept");
+  app.add_option("--batch", options.settings.batch, "Without --sweep: deliveries settled at once by a connection")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 4096))
+      ->excludes(file);
+  app.add_option("--connections", options.settings.connections, "Without --sweep: connections that settle")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 32))
+      ->excludes(file);
+  app.add_flag("--look-first", options.settings.look_first, "Without --sweep: read a batch's rows before storing")
+      ->excludes(file);
 }
 
 // Fixed settings, made to fit a fixed number of deliveries unanswered.
@@ -159,11 +174,13 @@ double microseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::micro>(time).count();
 }
 
-nlohmann::ordered_json describe(const Cell &cell, const Traffic &traffic, const Measured &measured, unsigned repeat) {
+Json describe(const Cell &cell, std::size_t in_flight_limit, const Traffic &traffic, const Measured &measured,
+              unsigned repeat) {
   const auto deliveries = static_cast<double>(traffic.measured.deliveries);
   const double seconds = microseconds(measured.elapsed) / 1e6;
   return {{"bench", "peers"},
           {"peer", cell.started.kind.name},
+          {"has_queue", cell.started.kind.has_queue},
           {"share", cell.plan.duplicate_share},
           {"deliveries", traffic.measured.deliveries},
           {"distinct", traffic.stored},
@@ -172,7 +189,9 @@ nlohmann::ordered_json describe(const Cell &cell, const Traffic &traffic, const 
           {"batch", cell.settings.batch},
           {"connections", cell.settings.connections},
           {"in_flight", cell.settings.in_flight},
+          {"in_flight_limit", in_flight_limit == 0 ? Json(nullptr) : Json(in_flight_limit)},
           {"look_first", cell.settings.look_first},
+          {"settings_share", cell.settings_share ? Json(*cell.settings_share) : Json(nullptr)},
           {"repeat", repeat},
           {"seed", cell.plan.seed},
           {"durability", "fsync"},
@@ -192,7 +211,7 @@ void print_header() {
              "p99 us");
 }
 
-void print_row(const nlohmann::ordered_json &row) {
+void print_row(const Json &row) {
   fmt::print("{}\n", row.dump());
   std::fflush(stdout);
   fmt::print(stderr,
@@ -205,7 +224,36 @@ void print_row(const nlohmann::ordered_json &row) {
              row["acknowledgement_p99_us"].get<double>());
 }
 
-std::vector<Cell> plan_cells(const Options &options, std::vector<Started> &started) {
+// Refuses a file that lacks settings, before any server is started.
+FoundSettings read_settings(const Options &options) {
+  if (options.settings_file.empty()) return {};
+  auto found = FoundSettings::read(options.settings_file);
+  for (const std::string &peer : options.sweep ? std::vector<std::string>{} : options.peers)
+    (void)found.nearest(peer, 0, options.settings.in_flight);
+  return found;
+}
+
+// Sets how a cell is measured; what a sweep finds is kept.
+void choose_settings(Cell &cell, const Options &options, FoundSettings &found) {
+  const Kind &kind = cell.started.kind;
+  const double share = cell.plan.duplicate_share;
+  const std::size_t limit = options.settings.in_flight;
+  if (options.sweep) {
+    fmt::print(stderr, "looking for the best settings of {} at {:g}%\n", kind.name, share * 100);
+    cell.settings = find_best_settings(*cell.started.peer, cell.plan, limit, kind.has_queue);
+    cell.settings_share = share;
+    found.put({std::string(kind.name), share, limit, cell.settings});
+    if (!options.settings_file.empty()) found.write(options.settings_file);
+  } else if (!options.settings_file.empty()) {
+    const auto &nearest = found.nearest(kind.name, share, limit);
+    cell.settings = nearest.settings;
+    cell.settings_share = nearest.share;
+  } else {
+    cell.settings = fit(options.settings, kind.has_queue);
+  }
+}
+
+std::vector<Cell> plan_cells(const Options &options, std::vector<Started> &started, FoundSettings found) {
   std::vector<Cell> cells;
   cells.reserve(options.shares.size() * started.size());
   for (const double share : options.shares) {
@@ -215,12 +263,7 @@ std::vector<Cell> plan_cells(const Options &options, std::vector<Started> &start
                              .conflict_share = options.conflicts,
                              .per_message = 256,
                              .seed = options.seed};
-      const bool has_queue = one.kind.has_queue;
-      if (options.sweep)
-        fmt::print(stderr, "looking for the best settings of {} at {:.0f}%\n", one.kind.name, share * 100);
-      cells.push_back({one, plan,
-                       options.sweep ? find_best_settings(*one.peer, plan, options.settings.in_flight, has_queue)
-                                     : fit(options.settings, has_queue)});
+      choose_settings(cells.emplace_back(Cell{one, plan, {}, {}}), options, found);
     }
   }
   return cells;
@@ -232,21 +275,24 @@ int run(int argc, char **argv) {
       "What one would pick instead, with the same work and durability. A table on stderr, JSON lines on stdout.",
       "peers");
   add_options(app, options);
+  add_settings(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {
     return app.exit(error) == 0 ? 0 : exit_usage;
   }
+  FoundSettings found = read_settings(options);
   const onced::bench::HeldSignals held; // the servers are ended before a signal takes effect
   const Folder folder(options.directory);
   auto started = start_peers(options, folder);
-  const auto cells = plan_cells(options, started);
+  const auto cells = plan_cells(options, started, std::move(found));
   print_header();
   std::size_t runs = 0;
   for (unsigned repeat = 1; repeat <= options.repeats; ++repeat) {
     for (const Cell &cell : cells) {
       const Traffic traffic = onced::bench::make_traffic(cell.plan);
-      print_row(describe(cell, traffic, run_trial(*cell.started.peer, traffic, cell.settings), repeat));
+      const Measured measured = run_trial(*cell.started.peer, traffic, cell.settings);
+      print_row(describe(cell, options.settings.in_flight, traffic, measured, repeat));
       ++runs;
     }
   }
@@ -260,6 +306,9 @@ int run(int argc, char **argv) {
 int main(int argc, char **argv) {
   try {
     return run(argc, argv);
+  } catch (const NoSettings &error) {
+    std::fprintf(stderr, "peers: %s; --sweep --settings FILE finds and keeps them\n", error.what());
+    return exit_usage;
   } catch (const Missing &error) {
     std::fprintf(stderr, "peers: %s; tools/packages lists what is needed, in [peers]\n", error.what());
     return exit_missing;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <stdexcept>
+#include <cmath>
+#include <fstream>
 
 #include <fmt/core.h>
+#include <nlohmann/json.hpp>
 
 namespace onced::bench::peers {
 namespace {
@@ -73,6 +75,32 @@ std::vector<Settings> best_of(Peer &peer, TrafficPlan plan, const std::vector<Se
   return best;
 }
 
+nlohmann::ordered_json to_json(const FoundSettings::Found &found) {
+  return {{"peer", found.peer},
+          {"share", found.share},
+          {"in_flight_limit", found.in_flight_limit},
+          {"batch", found.settings.batch},
+          {"connections", found.settings.connections},
+          {"in_flight", found.settings.in_flight},
+          {"look_first", found.settings.look_first}};
+}
+
+FoundSettings::Found from_json(const nlohmann::json &line) {
+  FoundSettings::Found found{.peer = line.at("peer").get<std::string>(),
+                             .share = line.at("share").get<double>(),
+                             .in_flight_limit = line.at("in_flight_limit").get<std::size_t>(),
+                             .settings = {.batch = line.at("batch").get<std::size_t>(),
+                                          .connections = line.at("connections").get<unsigned>(),
+                                          .in_flight = line.at("in_flight").get<std::size_t>(),
+                                          .look_first = line.at("look_first").get<bool>()}};
+  const Settings &settings = found.settings;
+  if (settings.batch == 0 || settings.connections == 0 || settings.in_flight == 0 ||
+      (found.in_flight_limit != 0 && settings.in_flight > found.in_flight_limit)) {
+    throw std::runtime_error("its figures cannot be");
+  }
+  return found;
+}
+
 } // namespace
 
 Measured run_trial(Peer &peer, const Traffic &traffic, const Settings &settings) {
@@ -111,6 +139,55 @@ Settings find_best_settings(Peer &peer, const TrafficPlan &plan, std::size_t in_
     }
   }
   return best_of(peer, plan, finals, long_factor, 1).front();
+}
+
+FoundSettings FoundSettings::read(const std::filesystem::path &file) {
+  FoundSettings found;
+  std::ifstream lines(file);
+  std::size_t number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    try {
+      found.put(from_json(nlohmann::json::parse(line)));
+    } catch (const std::exception &error) {
+      throw NoSettings(fmt::format("{}, line {}: no settings of a sweep: {}", file.string(), number, error.what()));
+    }
+  }
+  return found;
+}
+
+void FoundSettings::write(const std::filesystem::path &file) const {
+  const std::filesystem::path part = file.string() + ".part";
+  std::ofstream lines(part);
+  for (const Found &found : all_)
+    lines << to_json(found).dump() << '\n';
+  lines.close();
+  if (!lines) throw std::runtime_error(part.string() + " cannot be written");
+  std::filesystem::rename(part, file);
+}
+
+void FoundSettings::put(Found found) {
+  const auto same = std::find_if(all_.begin(), all_.end(), [&](const Found &other) {
+    return other.peer == found.peer && other.share == found.share && other.in_flight_limit == found.in_flight_limit;
+  });
+  if (same != all_.end()) {
+    *same = std::move(found);
+  } else {
+    all_.push_back(std::move(found));
+  }
+}
+
+const FoundSettings::Found &FoundSettings::nearest(std::string_view peer, double share,
+                                                   std::size_t in_flight_limit) const {
+  const Found *best = nullptr;
+  for (const Found &found : all_) {
+    if (found.peer != peer || found.in_flight_limit != in_flight_limit) continue;
+    const double distance = std::abs(found.share - share);
+    const double least = best == nullptr ? distance : std::abs(best->share - share);
+    if (best == nullptr || distance < least || (distance == least && found.share < best->share)) best = &found;
+  }
+  if (best != nullptr) return *best;
+  throw NoSettings(fmt::format("no sweep has found settings of {} at --in-flight {}", peer, in_flight_limit));
 }
 
 } // namespace onced::bench::peers
