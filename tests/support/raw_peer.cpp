@@ -160,7 +160,8 @@ void FakeWorker::say(BytesView frame) {
 
 const wire::Batch &FakeWorker::next_batch() {
   receive(jobs_, message_, "a batch of jobs");
-  if (wire::decode_batch(message_.to_string_view(), batch_) != wire::Framing::batch) throw std::runtime_error("no batch");
+  if (wire::decode_batch(message_.to_string_view(), batch_) != wire::Framing::batch)
+    throw std::runtime_error("no batch");
   return batch_;
 }
 
