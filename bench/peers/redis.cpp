@@ -8,7 +8,7 @@ namespace {
 
 // One write and one fsync for all commands of a turn of the server's loop, before their replies. No snapshots and no
 // rewriting of the log beside the run.
-std::string configuration(const std::filesystem::path &directory, const std::string &socket) {
+std::string redis_configuration(const std::filesystem::path &directory, const std::string &socket) {
   return "port 0\nunixsocket " + socket + "\ndir " + directory.string() +
          "\nappendonly yes\nappendfsync always\nsave \"\"\nauto-aof-rewrite-percentage 0\n"
          "stream-node-max-bytes 16384\nstream-node-max-entries 512\nlua-time-limit 0\n";
@@ -62,7 +62,7 @@ RedisServer::RedisServer(const std::filesystem::path &directory) : socket_((dire
   const std::string program = require_program("/usr/bin/redis-server");
   make_folder(directory);
   const auto file = directory / "redis.conf";
-  write_file(file, configuration(directory, socket_));
+  write_file(file, redis_configuration(directory, socket_));
   process_ = std::make_unique<ServerProcess>(
       std::vector<std::string>{"setpriv", "--pdeathsig", "KILL", program, file.string()}, SIGKILL,
       directory / "redis.log", [this] {

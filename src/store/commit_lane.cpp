@@ -278,7 +278,7 @@ rocksdb::Status CommitLane::lock_keys(Patience patience) {
   for (std::size_t at = 0; at < group_count_; ++at) {
     Group &group = groups_[at];
     if (!group.claimed && (!group.held || patience == Patience::none)) continue;
-    const auto status =
+    auto status =
         transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(group.key->bytes),
                                    static_cast<rocksdb::PinnableSlice *>(nullptr)); // only locks it
     if (status.ok()) {
