@@ -1,7 +1,6 @@
 #include "store/byte_cache.hpp"
 
 #include <atomic>
-#include <cstring>
 #include <new>
 #include <string_view>
 #include <type_traits>
@@ -64,10 +63,8 @@ void ByteCache::keep(BytesView key, BytesView value, BytesView more) {
   slot.key_bytes = static_cast<std::uint16_t>(key.size());
   slot.value_bytes = static_cast<std::uint16_t>(value.size() + more.size());
   char *text = slot.text.data();
-  for (const BytesView part : {key, value, more}) {
-    std::memcpy(text, part.data(), part.size());
-    text += part.size();
-  }
+  for (const BytesView part : {key, value, more})
+    text += part.copy(text, part.size());
 }
 
 // The hand goes round (the clock algorithm): it spares once what was asked for since it came by.
