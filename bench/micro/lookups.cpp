@@ -17,7 +17,7 @@ constexpr std::size_t rows = 20'480;
 constexpr std::size_t batch = 256;
 static_assert(rows % batch == 0);
 
-constexpr std::size_t cache_bytes = 16U << 20U;
+constexpr std::size_t cache_bytes = 64U << 20U; // a quarter of it is by key
 
 enum class Place { cache, memtable, table };
 
