@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "held_signals.hpp"
+#include "scratch_directory.hpp"
 #include "server.hpp"
 #include "trial.hpp"
 
@@ -51,26 +52,6 @@ struct Options {
   Settings settings;
   std::filesystem::path settings_file; // empty: none
   std::filesystem::path directory = std::filesystem::temp_directory_path();
-};
-
-// A fresh folder; what is in it goes with it. Others may look through it: a server may run as another user.
-class Folder {
-public:
-  explicit Folder(const std::filesystem::path &parent) : path_((parent / "onced-peers-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error(path_ + " cannot be created");
-    std::filesystem::permissions(path_, std::filesystem::perms{0711});
-  }
-  ~Folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder &) = delete;
-  Folder &operator=(const Folder &) = delete;
-
-  [[nodiscard]] const std::string &path() const { return path_; }
-
-private:
-  std::string path_;
 };
 
 struct Started {
@@ -157,13 +138,12 @@ void check_contract(Started &started, std::uint64_t seed) {
   }
 }
 
-std::vector<Started> start_peers(const Options &options, const Folder &folder) {
+std::vector<Started> start_peers(const Options &options, const onced::bench::ScratchDirectory &folder) {
   std::vector<Started> started;
   started.reserve(kinds.size());
   for (const Kind &kind : kinds) {
     if (std::find(options.peers.begin(), options.peers.end(), kind.name) == options.peers.end()) continue;
-    auto &one = started.emplace_back(
-        Started{kind, kind.make(std::filesystem::path(folder.path()) / std::string(kind.name)), {}});
+    auto &one = started.emplace_back(Started{kind, kind.make(folder.path() / std::string(kind.name)), {}});
     one.version = one.peer->version();
     check_contract(one, options.seed);
   }
@@ -283,7 +263,9 @@ int run(int argc, char **argv) {
   }
   FoundSettings found = read_settings(options);
   const onced::bench::HeldSignals held; // the servers are ended before a signal takes effect
-  const Folder folder(options.directory);
+  const onced::bench::ScratchDirectory folder(options.directory);
+  // Others may look through it: a server may run as another user.
+  std::filesystem::permissions(folder.path(), std::filesystem::perms{0711});
   auto started = start_peers(options, folder);
   const auto cells = plan_cells(options, started, std::move(found));
   print_header();

@@ -6,16 +6,15 @@
 #include <stdexcept>
 #include <vector>
 
-#include <rocksdb/db.h>
 #include <unistd.h>
 
 #include "fill.hpp"
 #include "jobs.hpp"
 #include "own_process.hpp"
+#include "plain_database.hpp"
 #include "store/log_files.hpp"
 #include "store/records.hpp"
 #include "store/slices.hpp"
-#include "store/tuning.hpp"
 
 namespace onced::bench::scale {
 namespace {
@@ -26,43 +25,13 @@ double milliseconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double, std::milli>(time).count();
 }
 
-void check(const rocksdb::Status &status) {
-  if (!status.ok()) throw std::runtime_error("rocksdb: " + status.ToString());
-}
-
-// The database of a store, opened by RocksDB with the store's options and nothing around it.
-class PlainDatabase {
+class BareDatabase : public PlainDatabase {
 public:
-  PlainDatabase(const StoreOptions &options, bool read_only) {
-    StoreOptions opened = options;
-    opened.read_only = read_only;
-    const auto cache = store::block_cache(options.block_cache_bytes);
-    const auto db_options = store::database_options(opened, cache);
-    const auto families = store::column_families(cache);
-    const std::string path = (options.directory / "db").string();
-    rocksdb::DB *db = nullptr;
-    const auto begin = std::chrono::steady_clock::now();
-    check(read_only ? rocksdb::DB::OpenForReadOnly(db_options, path, families, &families_, &db)
-                    : rocksdb::DB::Open(db_options, path, families, &families_, &db));
-    opening_ = std::chrono::steady_clock::now() - begin;
-    db_.reset(db);
-    for (std::size_t at = 0; at < families.size(); ++at) {
-      if (families[at].name == "operations") operations_ = families_[at];
-    }
-    if (operations_ == nullptr) throw std::runtime_error("there is no family for operations");
-  }
-  ~PlainDatabase() {
-    for (auto *family : families_)
-      db_->DestroyColumnFamilyHandle(family);
-  }
-  PlainDatabase(const PlainDatabase &) = delete;
-  PlainDatabase &operator=(const PlainDatabase &) = delete;
+  using PlainDatabase::PlainDatabase;
 
-  [[nodiscard]] std::chrono::nanoseconds opening() const { return opening_; }
-
-  [[nodiscard]] bool holds(const Key &key, BytesView result) {
+  [[nodiscard]] bool holds(const Key &key, BytesView result) const {
     std::string value;
-    const auto status = db_->Get(rocksdb::ReadOptions(), operations_, store::slice_of(key.bytes), &value);
+    const auto status = db().Get(rocksdb::ReadOptions(), operations(), store::slice_of(key.bytes), &value);
     if (status.IsNotFound()) return false;
     check(status);
     store::RecordDecoder decoder;
@@ -70,17 +39,11 @@ public:
     return record && record->phase == Phase::committed && record->result == result;
   }
 
-  [[nodiscard]] std::optional<std::uint64_t> figure(const std::string &name) {
+  [[nodiscard]] std::optional<std::uint64_t> figure(const std::string &name) const {
     std::string value;
-    if (!db_->GetProperty(operations_, "rocksdb." + name, &value)) return std::nullopt;
+    if (!db().GetProperty(operations(), "rocksdb." + name, &value)) return std::nullopt;
     return std::stoull(value);
   }
-
-private:
-  std::vector<rocksdb::ColumnFamilyHandle *> families_;
-  std::unique_ptr<rocksdb::DB> db_;
-  rocksdb::ColumnFamilyHandle *operations_ = nullptr;
-  std::chrono::nanoseconds opening_{};
 };
 
 template <class Opened> std::uint64_t count_recovered(Opened &opened, std::uint64_t seed, const ChildTask &task) {
@@ -143,12 +106,14 @@ Row open_store(const Setting &setting, const ChildTask &task) {
 }
 
 Row open_bare(const Setting &setting, const ChildTask &task) {
-  PlainDatabase database(worker_options(setting, task.data), false);
+  const BareDatabase database(worker_options(setting, task.data));
   return {{"open_ms", milliseconds(database.opening())}, {"recovered", count_recovered(database, setting.seed, task)}};
 }
 
 Row look(const Setting &setting, const ChildTask &task) {
-  PlainDatabase database(worker_options(setting, task.data), true);
+  StoreOptions options = worker_options(setting, task.data);
+  options.read_only = true;
+  const BareDatabase database(options);
   const auto pending = database.figure("estimate-pending-compaction-bytes");
   if (!pending) throw std::runtime_error("rocksdb does not tell its pending compaction");
   Row files = Row::array();

@@ -18,12 +18,12 @@
 
 #include "child.hpp"
 #include "held_signals.hpp"
-#include "limits/scratch_directory.hpp"
 #include "measure.hpp"
 #include "measurement.hpp"
 #include "onced/version.hpp"
 #include "own_process.hpp"
 #include "reopening.hpp"
+#include "scratch_directory.hpp"
 
 namespace {
 
