@@ -59,11 +59,11 @@ public:
   bool binary(BytesView bytes) {
     switch (next_) {
     case Next::sender:
-      if (!take(bytes, batch_.sender)) return false;
+      if (!take(SenderId::from(bytes), batch_.sender)) return false;
       unsupported_ = other_version_;
       return !unsupported_ && go_on(Next::entries);
     case Next::tag:
-      return take(bytes, entry_.tag) && go_on(Next::attempt);
+      return take(Tag::from(bytes), entry_.tag) && go_on(Next::attempt);
     case Next::job:
       entry_.job = bytes;
       batch_.entries.push_back(entry_);
@@ -82,11 +82,6 @@ private:
   bool go_on(Next next) {
     next_ = next;
     return true;
-  }
-  template <class Id> static bool take(BytesView bytes, Id &id) {
-    const auto taken = Id::from(bytes);
-    if (taken) id = *taken;
-    return taken.has_value();
   }
 
   Batch &batch_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include <msgpack.hpp>
 
@@ -33,6 +34,12 @@ public:
 private:
   Grammar &grammar_;
 };
+
+// Takes what is there. False: it is not, so the grammar is not followed.
+template <class T> [[nodiscard]] bool take(const std::optional<T> &from, T &to) {
+  if (from) to = *from;
+  return from.has_value();
+}
 
 // Whether `bytes` are one value, all of whose parts the grammar has let pass.
 template <class Grammar> [[nodiscard]] bool follow(BytesView bytes, Grammar &grammar) {

@@ -99,10 +99,6 @@ private:
     next_ = next;
     return true;
   }
-  template <class T> static bool take(const std::optional<T> &from, T &to) {
-    if (from) to = *from;
-    return from.has_value();
-  }
   bool finish_reply(BytesView detail) {
     reply_.detail = detail;
     replies_.replies.push_back(reply_);
