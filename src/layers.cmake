@@ -55,12 +55,14 @@ onced_layer(wire
   src/wire/worker_message_decoder.cpp)
 onced_layer(sender
   src/sender/connection.cpp
+  src/sender/delivery_events.cpp
   src/sender/lab.cpp
   src/sender/outbox.cpp
   src/sender/recovery.cpp
   src/sender/sender.cpp)
 onced_layer(worker
   src/worker/batch_thread.cpp
+  src/worker/delivery_events.cpp
   src/worker/gateway.cpp
   src/worker/handover.cpp
   src/worker/intake.cpp
@@ -71,3 +73,16 @@ onced_layer(worker
   src/worker/routes.cpp
   src/worker/store_keeper.cpp
   src/worker/worker.cpp)
+# An embedder's program links nothing of it, as nothing of the library calls it.
+onced_layer(rehearsal
+  src/rehearsal/child.cpp
+  src/rehearsal/evidence.cpp
+  src/rehearsal/page.cpp
+  src/rehearsal/plan.cpp
+  src/rehearsal/record.cpp
+  src/rehearsal/rehearsal.cpp
+  src/rehearsal/scenarios.cpp
+  src/rehearsal/stage.cpp)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+target_link_libraries(onced_rehearsal PRIVATE nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus)

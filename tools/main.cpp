@@ -24,6 +24,7 @@
 #include "duration.hpp"
 #include "exit_codes.hpp"
 #include "get.hpp"
+#include "rehearse.hpp"
 #include "send.hpp"
 #include "serve.hpp"
 #include "stats.hpp"
@@ -84,6 +85,11 @@ void add_parsed(CLI::App &app, const std::string &name, const std::string &type,
 
 void add_duration(CLI::App &app, const std::string &name, const std::string &title, std::chrono::milliseconds &value) {
   add_parsed(app, name, "DURATION", title, value, parse_duration);
+}
+
+void add_events(CLI::App &app, std::filesystem::path &file) {
+  app.add_option("--events", file, "Append each step of each delivery to this file, as JSON, one a line")
+      ->type_name("FILE");
 }
 
 // `side` is the half of the points that this command meets: "worker." or "sender.".
@@ -156,8 +162,10 @@ void add_serve(Commands &commands, CLI::App &root) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SHARE");
   add_duration(app, "--delay-replies", "Lab: hold every reply back so long (default 0ms)", worker.lab.delay);
+  add_duration(app, "--delay-commit", "Lab: wait so long before each commit (default 0ms)", worker.lab.delay_commit);
   app.add_option("--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies")->capture_default_str();
   add_kill_at(app, "worker.", worker.kill_switch);
+  add_events(app, options->events);
   add_log_format(app, options->log_format);
   command.required = {"--data"};
   command.run = [options](Output &output) { return run_serve(*options, output); };
@@ -206,6 +214,7 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
   app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");
   add_kill_at(app, "sender.", sender.kill_switch);
+  add_events(app, options->events);
   add_log_format(app, options->log_format);
   command.run = [options](Output &output) { return run_send(*options, output); };
 }
@@ -356,6 +365,30 @@ void add_bench(Commands &commands, CLI::App &root) {
   command.run = [options](Output &output) { return run_bench(*options, output); };
 }
 
+void add_rehearse(Commands &commands, CLI::App &root) {
+  auto &command = add_command(commands, root, "rehearse",
+                              "Play the scenarios of a plan with real processes that are killed, and write a record.",
+                              "  onced rehearse tools/rehearsals/demo/plan.toml --out demo.record --fast\n"
+                              "  onced rehearse plan.toml --only 'kill after commit'\n"
+                              "  onced rehearse --list\n"
+                              "  onced rehearse --verify demo.record\n"
+                              "  onced rehearse --rerun demo.record\n");
+  auto options = std::make_shared<RehearseOptions>();
+  CLI::App &app = *command.app;
+  app.add_option("PLAN", options->plan, "The plan, a TOML file (docs/rehearsal-record.md)");
+  app.add_option("--out", options->out, "Write the record here, absent or empty (default NAME.record, of PLAN's folder)")
+      ->type_name("DIR");
+  app.add_option("--only", options->only, "Only this scenario of the plan")->type_name("SCENARIO");
+  app.add_option("--seed", options->seed, "Repeat the choices of the lab's knobs")->capture_default_str();
+  app.add_flag("--fast", options->fast, "A fifth of the plan's visibility timeout");
+  app.add_flag("--list", options->list, "Print the scenarios there are");
+  app.add_option("--verify", options->verify, "Whether a record's files and figures fit together; exit 1 if not")
+      ->type_name("DIR");
+  app.add_option("--rerun", options->rerun, "Play a record's plan again and compare; exit 1 if a fact differs")
+      ->type_name("DIR");
+  command.run = [options](Output &output) { return run_rehearse(*options, output); };
+}
+
 // --- The configuration file --------------------------------------------------------------------------------------
 
 // The long name without dashes where a configuration file may set the option; empty where it may not.
@@ -464,6 +497,7 @@ ExitCode run(int argc, char **argv) {
   add_stats(commands, root);
   add_verify(commands, root);
   add_bench(commands, root);
+  add_rehearse(commands, root);
   const ConfigSchema schema = schema_of(commands);
   Output output(STDOUT_FILENO);
   try {

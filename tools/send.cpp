@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "event_file.hpp"
 #include "json_lines.hpp"
 #include "line_reader.hpp"
 #include "onced/job.hpp"
@@ -418,7 +419,11 @@ ExitCode run_send(const SendOptions &given, Output &output) {
   }
   if (options->raw_message) return send_whole_message(*options, *file, stop, deadline);
   ConsoleLog log(options->log_format, clock);
-  const auto sender = Sender::start(options->sender, clock, random, log);
+  const auto events = EventFile::open(options->events, clock);
+  if (!events) return report(events.error());
+  SenderOptions sender_options = options->sender;
+  sender_options.deliveries = events->get();
+  const auto sender = Sender::start(sender_options, clock, random, log);
   if (!sender) return report(sender.error());
   return SendRun(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
 }

@@ -9,6 +9,7 @@
 
 #include <sys/resource.h>
 
+#include "event_file.hpp"
 #include "signals.hpp"
 
 namespace onced::tools {
@@ -85,9 +86,10 @@ Json ready_line(const Worker &worker, const WorkerLab &lab) {
             {"replies", worker.replies_endpoint()},
             {"boot", to_hex(worker.boot().view())},
             {"durability", name_of(worker.durability())}};
-  if (lab.drop_share > 0 || lab.delay.count() > 0) {
+  if (lab.drop_share > 0 || lab.delay.count() > 0 || lab.delay_commit.count() > 0) {
     line["drop_replies"] = lab.drop_share;
     line["delay_replies_ms"] = lab.delay.count();
+    line["delay_commit_ms"] = lab.delay_commit.count();
     line["seed"] = lab.seed;
   }
   return line;
@@ -127,7 +129,11 @@ ExitCode run_serve(const ServeOptions &options, Output &output) {
                {{"durability", std::string(name_of(Durability::page_cache))},
                 {"risk", std::string("a power cut may lose acknowledged results")}}});
   }
-  const auto worker = start(options.worker, drain, clock, random, log);
+  const auto events = EventFile::open(options.events, clock);
+  if (!events) return report(events.error());
+  WorkerOptions worker_options = options.worker;
+  worker_options.deliveries = events->get();
+  const auto worker = start(worker_options, drain, clock, random, log);
   if (!worker) return report(worker.error());
   drain.attach(worker->get());
   const ExitCode code = attend(**worker, options.worker.lab, drain, log, output);

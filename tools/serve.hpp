@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+
 #include "console_log.hpp"
 #include "exit_codes.hpp"
 #include "onced/worker.hpp"
@@ -10,6 +12,7 @@ namespace onced::tools {
 struct ServeOptions {
   WorkerOptions worker;
   LogFormat log_format = LogFormat::text;
+  std::filesystem::path events; // each step of each delivery is written here; empty: none
 };
 
 // Runs a worker until a signal drains it or its store fails.

@@ -43,6 +43,8 @@ struct SenderOptions {
 
   SenderLab lab;
   KillSwitch kill_switch;
+  // Is told each step of each delivery (docs/operations.md, Event streams); null: nobody. Must outlive the sender.
+  EventLog *deliveries = nullptr;
 };
 
 // A job that has its final outcome, or was found to be over the limits by the sender itself.

@@ -21,6 +21,7 @@ namespace onced {
 struct WorkerLab {
   double drop_share = 0;              // 0 to 1: of the frames of replies, the share that is dropped
   std::chrono::milliseconds delay{0}; // how long every frame is held back, answers to queries included
+  std::chrono::milliseconds delay_commit{0}; // how long a worker thread waits before each commit
   std::uint64_t seed = 0;
 };
 
@@ -35,6 +36,8 @@ struct WorkerOptions {
   unsigned senders = 64;
   KillSwitch kill_switch;
   WorkerLab lab;
+  // Is told each step of each delivery (docs/operations.md, Event streams); null: nobody. Must outlive the worker.
+  EventLog *deliveries = nullptr;
 };
 
 // A running worker: it receives jobs, commits each result once, and replies. It owns its threads and sockets.

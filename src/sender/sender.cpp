@@ -10,6 +10,7 @@
 #include "delivery/redelivery.hpp"
 #include "onced/digest.hpp"
 #include "sender/connection.hpp"
+#include "sender/delivery_events.hpp"
 #include "sender/lab.hpp"
 #include "sender/outbox.hpp"
 #include "sender/recovery.hpp"
@@ -17,6 +18,7 @@
 namespace onced {
 
 using sender::Connection;
+using sender::DeliveryEvents;
 using sender::Lab;
 using sender::Outbox;
 using sender::OutboxJob;
@@ -129,7 +131,7 @@ public:
   Impl(const SenderOptions &options, std::unique_ptr<Outbox> outbox, const SenderId &id, Clock &clock, Random &random,
        EventLog &log)
       : options_(options), clock_(clock), log_(log), outbox_(std::move(outbox)), id_(id),
-        kill_switch_(options.kill_switch), lab_(Lab::of(options.lab)),
+        kill_switch_(options.kill_switch), lab_(Lab::of(options.lab)), events_(options.deliveries, id),
         redelivery_(redelivery_options(options), random) {
     if (!outbox_) return;
     last_appended_ = outbox_->found().last_sequence;
@@ -198,6 +200,7 @@ private:
   std::optional<Lab> lab_;                // thread_ only
   Sequence read_up_to_{0};                // thread_ only: jobs of the outbox beyond it are not yet in redelivery_
   std::vector<wire::BatchEntry> entries_; // thread_ only
+  DeliveryEvents events_;                 // thread_ only
 
   mutable std::mutex mutex_; // guards the rest
   std::condition_variable changed_;
@@ -496,6 +499,7 @@ bool Sender::Impl::send(std::span<const Redelivery::DueJob> jobs) {
         {.sequence = job.sequence, .tag = job.tag, .attempt = job.attempt, .issued_at = job.issued_at, .job = job.job});
   }
   if (lab_) lost_ += lab_->disturb(entries_);
+  events_.published(entries_); // before the worker can say that it has them
   return entries_.empty() || connection_->send_batch(id_, entries_);
 }
 
@@ -545,6 +549,7 @@ void Sender::Impl::on_replies(const wire::Replies &replies, MonotonicTime now) {
                                          now);
       if (!result.settled) continue;
       recovery_.settled(now);
+      events_.acknowledged(*result.settled, reply.tag);
       if (outbox_) {
         ++settled_kept_;
       } else {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
+
 #include "onced/handler.hpp"
 #include "onced/kill_point.hpp"
 #include "onced/store.hpp"
 #include "worker/counters.hpp"
+#include "worker/delivery_events.hpp"
 #include "worker/handover.hpp"
 #include "worker/intake.hpp"
 #include "worker/outgoing.hpp"
@@ -15,7 +18,7 @@ namespace onced::worker {
 class BatchThread {
 public:
   BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers, Counters &counters,
-              KillSwitch &kill_switch);
+              KillSwitch &kill_switch, DeliveryEvents events, std::chrono::milliseconds delay_commit);
 
   // Returns when the hand-over is closed and empty, or the store is not available and the keeper has stopped.
   void run();
@@ -32,6 +35,8 @@ private:
   const Handlers &handlers_;
   Counters &counters_;
   KillSwitch &kill_switch_;
+  DeliveryEvents events_;
+  std::chrono::milliseconds delay_commit_; // 0: none
   Intake intake_;
 };
 

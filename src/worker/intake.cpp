@@ -41,7 +41,7 @@ void Intake::add_batch(const Store *store) {
   for (std::size_t at = 0; at < batch_.entries.size(); ++at) {
     const wire::BatchEntry &entry = batch_.entries[at];
     if (entry.attempt > 1) ++resent_;
-    const ReplyTo reply_to{.sender = batch_.sender, .tag = entry.tag};
+    const ReplyTo reply_to{.sender = batch_.sender, .tag = entry.tag, .attempt = entry.attempt};
     if (recollections_[at].committed) {
       add_recalled(recollections_[at].result, entry.sequence, reply_to);
       continue;

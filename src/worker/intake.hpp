@@ -18,6 +18,7 @@ namespace onced::worker {
 struct ReplyTo {
   SenderId sender;
   Tag tag;
+  std::uint32_t attempt = 0;
 };
 
 // Turns arrivals into deliveries: splits messages, and has the store recall jobs or parses them and computes keys and

@@ -79,7 +79,7 @@ public:
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
   Result<void> bind(const WorkerOptions &options, Clock &clock);
-  void start_threads(unsigned batch_threads);
+  void start_threads(const WorkerOptions &options);
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
   void tell_counters();
@@ -120,7 +120,7 @@ Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Ran
   memory_ = *memory;
   if (auto opened = open_store(options, clock, random); !opened) return opened;
   if (auto bound = bind(options, clock); !bound) return bound;
-  start_threads(options.threads);
+  start_threads(options);
   return {};
 }
 
@@ -162,11 +162,13 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   return {};
 }
 
-void Worker::Impl::start_threads(unsigned batch_threads) {
+void Worker::Impl::start_threads(const WorkerOptions &options) {
   const SignalsBlocked blocked;
-  for (unsigned started = 0; started < batch_threads; ++started) {
+  for (unsigned started = 0; started < options.threads; ++started) {
     batch_threads_.push_back(guarded_thread(
-        [this] { BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_).run(); }));
+        [this, events = worker::DeliveryEvents(options.deliveries), delay = options.lab.delay_commit] {
+          BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events, delay).run();
+        }));
   }
   keeper_thread_ = guarded_thread([this] { keeper_->run(); });
   query_thread_ = guarded_thread([this] { queries_->run(); });

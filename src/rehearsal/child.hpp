@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "onced/clock.hpp"
+
+namespace onced::rehearsal {
+
+// A scenario cannot go on: a process that cannot be started, or does not do in time what is waited for.
+class StageFailure : public std::runtime_error {
+public:
+  using std::runtime_error::runtime_error;
+};
+
+// How long anything of a scenario may take before it is given up: far more than a loaded machine needs.
+inline constexpr std::chrono::seconds patience{30};
+
+// A process that this one started. It dies with this one, and is killed by the destructor if it still runs. Made, waited
+// for and destroyed by one thread, which must live as long as it: the kernel ties its death to that thread.
+class Child {
+public:
+  // Called for each line of its standard output, by a thread of its own.
+  using OnLine = std::function<void(Child &, const std::string &)>;
+  struct Options {
+    std::string role; // what it is in the scenario
+    std::vector<std::string> command;
+    std::filesystem::path log; // its stderr is appended here
+    OnLine on_line;            // empty: lines are only kept
+  };
+
+  // Throws StageFailure. `clock` must outlive it.
+  Child(Options options, Clock &clock);
+  ~Child();
+  Child(const Child &) = delete;
+  Child &operator=(const Child &) = delete;
+
+  // Writes a line without content to its standard input. Any thread.
+  void answer();
+  // Sends a signal, while it runs. Any thread.
+  void signal(int number);
+
+  [[nodiscard]] bool is_running();
+  // The first line that it printed. Throws StageFailure where it ends without, or takes too long.
+  [[nodiscard]] std::string first_line();
+  // Waits for its end, and for the end of its output. Throws StageFailure.
+  void wait();
+
+  [[nodiscard]] const std::string &role() const { return options_.role; }
+  [[nodiscard]] const std::vector<std::string> &command() const { return options_.command; }
+  [[nodiscard]] int id() const { return id_; }
+  [[nodiscard]] WallTime started_at() const { return started_at_; }
+
+  // Once it has been waited for.
+  [[nodiscard]] WallTime ended_at() const { return ended_at_; }
+  [[nodiscard]] std::string end() const; // "exit 0", "killed by signal 9"
+  [[nodiscard]] bool was_killed() const;
+  [[nodiscard]] std::vector<std::string> lines();
+
+private:
+  void read_lines();
+  void end_input();
+  [[noreturn]] void give_up(const std::string &waited_for);
+
+  Options options_;
+  Clock &clock_;
+  int id_ = -1;
+  int output_ = -1;
+  WallTime started_at_{};
+  WallTime ended_at_{};
+  std::thread reader_;
+
+  std::mutex mutex_; // guards the rest
+  std::condition_variable changed_;
+  int input_ = -1;
+  std::optional<int> status_; // it was waited for
+  std::vector<std::string> lines_;
+  bool output_ended_ = false;
+};
+
+} // namespace onced::rehearsal

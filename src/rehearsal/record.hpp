@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "onced/error.hpp"
+#include "rehearsal/json.hpp"
+#include "rehearsal/plan.hpp"
+
+namespace onced::rehearsal {
+
+// A record's directory: record.json, record.html, evidence.csv, and copies of the plan and the seeds.
+
+// Writes all of it. Errors: `store_unavailable`.
+[[nodiscard]] Result<void> write_record(const std::filesystem::path &directory, const Json &record, const Plan &plan);
+
+// Errors: `not_found`; `corrupt`: no record; `newer_format`: of another version.
+[[nodiscard]] Result<Json> read_record(const std::filesystem::path &directory);
+
+// What does not fit together in a record; empty: nothing. Errors: as `read_record`.
+[[nodiscard]] Result<std::vector<std::string>> verify_record(const std::filesystem::path &directory);
+
+// The SHA-256 of record.json, in hexadecimal. Errors: `not_found`.
+[[nodiscard]] Result<std::string> sha256_of_record(const std::filesystem::path &directory);
+
+// Where the facts of two records differ: a text each, such as "scenarios[4].seen.stored: 12, now 11".
+[[nodiscard]] std::vector<std::string> compare_facts(const Json &before, const Json &now);
+
+} // namespace onced::rehearsal

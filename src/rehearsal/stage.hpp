@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "onced/clock.hpp"
+#include "rehearsal/child.hpp"
+#include "rehearsal/json.hpp"
+#include "rehearsal/plan.hpp"
+
+namespace onced::rehearsal {
+
+// What all scenarios of a run share.
+struct Setting {
+  const Plan &plan;
+  std::string command; // onced itself
+  std::uint64_t seed = 1;
+  bool fast = false;
+  Clock &clock;
+
+  [[nodiscard]] std::chrono::milliseconds visibility_timeout() const;
+  [[nodiscard]] bool is_foreign() const { return !plan.worker.command.empty(); }
+};
+
+struct EffectCounts {
+  std::uint64_t results = 0;
+  std::uint64_t dead_letters = 0;
+};
+
+// A process that was killed while it worked.
+struct Kill {
+  const Child *child = nullptr;
+  std::string point;
+};
+
+// A line by which someone else's worker says that it has come to the step of the plan's `kill_when`.
+struct Mark {
+  std::string operation_id;
+  WallTime at;
+};
+
+// A dead letter that was settled anew.
+struct Redriven {
+  std::string operation_id;
+  std::string outcome;
+  std::string log; // the line that the command printed
+};
+
+using Words = std::vector<std::string>;
+
+// Where one scenario is played: a directory of its own, a worker that may be started again on the same data and
+// endpoints, and senders. All calls throw StageFailure where something does not come to pass in time. One thread.
+class Stage {
+public:
+  // `sockets`: a directory with a short path.
+  Stage(const Setting &setting, const ScenarioPlan &scenario, std::filesystem::path directory,
+        std::filesystem::path sockets);
+  ~Stage();
+  Stage(const Stage &) = delete;
+  Stage &operator=(const Stage &) = delete;
+
+  [[nodiscard]] const Setting &setting() const { return setting_; }
+  [[nodiscard]] const ScenarioPlan &scenario() const { return scenario_; }
+  [[nodiscard]] const std::vector<std::string> &seeds() const { return setting_.plan.seeds.lines; }
+
+  // Starts the worker, after the one before it has ended. Of onced: until it says that it is ready.
+  void start_worker(const Words &more = {});
+  // The same, with the worker made to die at a step: for onced a kill point, for someone else's its mark.
+  void start_worker_to_be_killed(const std::string &point, const Words &more = {});
+  // SIGTERM, and its end.
+  void stop_worker();
+  // Waits until the worker was killed at its step.
+  void await_kill();
+
+  // Starts `onced send` with these jobs as its input.
+  Child &start_sender(const std::vector<std::string> &jobs, const Words &more = {});
+  // The same with bytes that are one job, or none.
+  Child &start_raw_sender(const std::string &bytes);
+  // `onced send --outbox`, to go on with what is left there.
+  Child &resume_sender(const Words &more);
+  // Waits for the end of a sender, and keeps the outcomes that it was told.
+  void finish(Child &sender);
+  // The three in one.
+  void send(const std::vector<std::string> &jobs, const Words &more = {}) { finish(start_sender(jobs, more)); }
+  // kill -9 of a sender.
+  void kill(Child &sender, const std::string &point);
+  // Waits until a sender was killed at its own kill point.
+  void await_kill(Child &sender, const std::string &point);
+
+  // Sends a job as a message of two frames, which onced refuses whole and keeps. Waits until it is a dead letter.
+  void send_in_parts(const std::string &job);
+  // Redrives the only dead letter there is, which is of this job.
+  void redrive(const std::string &job);
+
+  // Waits until the worker has settled so many deliveries of an attempt beyond the first, or of any.
+  void await_settled(std::size_t deliveries, bool redelivered);
+
+  // Kills what still runs.
+  void end_all();
+
+  // The rows that there are now, by the count query.
+  [[nodiscard]] EffectCounts count();
+
+  // What has been left behind, for the record.
+  [[nodiscard]] const std::vector<std::unique_ptr<Child>> &children() const { return children_; }
+  [[nodiscard]] const std::vector<Kill> &kills() const { return kills_; }
+  [[nodiscard]] std::vector<Mark> marks();
+  [[nodiscard]] const std::vector<Json> &told() const { return told_; } // lines of senders, one an outcome
+  [[nodiscard]] const std::vector<Redriven> &redriven() const { return redriven_; }
+  [[nodiscard]] const std::vector<std::string> &jobs() const { return jobs_; } // every line that was to be sent
+  [[nodiscard]] std::filesystem::path data() const { return directory_ / "data"; }
+  [[nodiscard]] std::filesystem::path worker_events() const { return directory_ / "worker.events.jsonl"; }
+  [[nodiscard]] const std::vector<std::filesystem::path> &sender_events() const { return sender_events_; }
+  [[nodiscard]] std::string jobs_endpoint() const { return "ipc://" + (sockets_ / "jobs").string(); }
+  [[nodiscard]] std::string replies_endpoint() const { return "ipc://" + (sockets_ / "replies").string(); }
+  [[nodiscard]] Words count_command() const;
+
+private:
+  [[nodiscard]] Words worker_command() const;
+  [[nodiscard]] Words filled(Words words) const;
+  Child &start(const std::string &role, Words command, Child::OnLine on_line = {});
+  Child &start_sending(Words arguments);
+  [[nodiscard]] Json ask(const Words &command);
+  void on_mark(Child &worker, const std::string &line, bool kill);
+
+  const Setting &setting_;
+  const ScenarioPlan &scenario_;
+  std::filesystem::path directory_;
+  std::filesystem::path sockets_;
+  std::vector<Kill> kills_;
+  std::vector<Json> told_;
+  std::vector<Redriven> redriven_;
+  std::vector<std::string> jobs_;
+  std::vector<std::filesystem::path> sender_events_;
+  std::string kill_point_; // of the worker that runs
+  unsigned threads_;       // of the workers
+
+  std::mutex mutex_; // guards the next
+  std::vector<Mark> marks_;
+
+  std::vector<std::unique_ptr<Child>> children_; // go first: their threads use what is above
+  Child *worker_ = nullptr;
+};
+
+} // namespace onced::rehearsal

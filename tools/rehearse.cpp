@@ -1,0 +1,166 @@
+#include "rehearse.hpp"
+
+#include <cstdlib>
+#include <utility>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "onced/clock.hpp"
+#include "rehearsal/record.hpp"
+#include "rehearsal/rehearsal.hpp"
+#include "rehearsal/scenarios.hpp"
+
+namespace onced::tools {
+namespace {
+
+using rehearsal::Plan;
+using rehearsal::RehearsalOptions;
+
+ExitCode flushed(Output &output, ExitCode code) {
+  const auto flush = output.flush();
+  return flush ? code : report(flush.error());
+}
+
+// The binary that runs, by a path that stays true in a record.
+std::string own_command() {
+  std::error_code error;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? "onced" : path.string();
+}
+
+ExitCode list(Output &output) {
+  for (const rehearsal::Scenario &scenario : rehearsal::scenarios()) {
+    Json line{{"scenario", scenario.name}, {"title", scenario.title}};
+    line["kill_point"] = scenario.kill_point.empty() ? Json() : Json(scenario.kill_point);
+    output.line(line);
+  }
+  return flushed(output, ExitCode::ok);
+}
+
+void tell(const Json &facts) {
+  fmt::print(stderr, "{:8} {}{}\n", facts["status"].get<std::string>(), facts["name"].get<std::string>(),
+             facts["why"].is_null() ? "" : ": " + facts["why"].get<std::string>());
+  for (const Json &difference : facts["differences"])
+    fmt::print(stderr, "         {}\n", difference.get<std::string>());
+}
+
+Json summary(const Json &record, const std::filesystem::path &directory) {
+  const Json &facts = record["facts"];
+  Json line{{"verdict", facts["verdict"]}};
+  line.update(facts["counts"]);
+  line["record"] = directory.string();
+  if (const auto sha256 = rehearsal::sha256_of_record(directory)) line["sha256"] = *sha256;
+  return line;
+}
+
+// Plays and writes the record.
+Result<Json> play(const RehearsalOptions &options) {
+  const auto plan = rehearsal::read_plan(options.plan, rehearsal::scenario_names());
+  if (!plan) return tl::unexpected(plan.error());
+  SystemClock clock;
+  auto record = rehearsal::rehearse(options, *plan, clock, tell);
+  if (!record) return record;
+  if (const auto written = rehearsal::write_record(options.out, *record, *plan); !written) {
+    return tl::unexpected(written.error());
+  }
+  return record;
+}
+
+ExitCode run_plan(const RehearseOptions &options, Output &output) {
+  RehearsalOptions run{.plan = options.plan,
+                       .out = options.out,
+                       .only = options.only,
+                       .seed = options.seed,
+                       .fast = options.fast,
+                       .command = own_command()};
+  if (run.out.empty()) run.out = std::filesystem::absolute(options.plan).parent_path().filename().string() + ".record";
+  const auto record = play(run);
+  if (!record) return report(record.error());
+  output.line(summary(*record, run.out));
+  return flushed(output, (*record)["facts"]["verdict"] == "passed" ? ExitCode::ok : ExitCode::no);
+}
+
+ExitCode verify(const std::filesystem::path &directory, Output &output) {
+  const auto problems = rehearsal::verify_record(directory);
+  if (!problems) return report(problems.error());
+  for (const std::string &problem : *problems)
+    output.line({{"problem", problem}});
+  const auto sha256 = rehearsal::sha256_of_record(directory);
+  if (!sha256) return report(sha256.error());
+  output.line({{"record", directory.string()}, {"sha256", *sha256}, {"problems", problems->size()}});
+  return flushed(output, problems->empty() ? ExitCode::ok : ExitCode::no);
+}
+
+// A directory for one run, removed at the end.
+class RunDirectory {
+public:
+  explicit RunDirectory(std::string name) : name_(std::move(name)) {}
+  ~RunDirectory() {
+    std::error_code ignored;
+    std::filesystem::remove_all(name_, ignored);
+  }
+  RunDirectory(const RunDirectory &) = delete;
+  RunDirectory &operator=(const RunDirectory &) = delete;
+
+private:
+  std::string name_;
+};
+
+Result<std::string> fresh_directory() {
+  std::string name = (std::filesystem::temp_directory_path() / "onced-rerun-XXXXXX").string();
+  if (::mkdtemp(name.data()) != nullptr) return name;
+  return tl::unexpected(Error{ErrorCode::store_unavailable, name, "it cannot be made", "set TMPDIR to a directory"});
+}
+
+Result<RehearsalOptions> options_of(const Json &record, const RehearseOptions &options, std::string out) {
+  try {
+    const Json &facts = record.at("facts");
+    const Json &only = facts.at("options").at("only");
+    const std::string plan = facts.at("plan").at("file");
+    return RehearsalOptions{.plan = options.rerun / std::filesystem::path(plan).filename(),
+                            .out = std::move(out),
+                            .only = only.is_null() ? "" : only.get<std::string>(),
+                            .seed = facts.at("options").at("seed"),
+                            .fast = facts.at("options").at("fast"),
+                            .command = own_command()};
+  } catch (const Json::exception &error) {
+    return tl::unexpected(Error{ErrorCode::corrupt, options.rerun.string(), error.what(), "rehearse again"});
+  }
+}
+
+ExitCode rerun(const RehearseOptions &options, Output &output) {
+  const auto before = rehearsal::read_record(options.rerun);
+  if (!before) return report(before.error());
+  const auto out = fresh_directory();
+  if (!out) return report(out.error());
+  const RunDirectory directory(*out);
+  const auto run = options_of(*before, options, *out);
+  if (!run) return report(run.error());
+  const auto now = play(*run);
+  if (!now) return report(now.error());
+  const auto differences = rehearsal::compare_facts(*before, *now);
+  for (const std::string &difference : differences)
+    output.line({{"difference", difference}});
+  output.line({{"record", options.rerun.string()},
+               {"verdict", (*now)["facts"]["verdict"]},
+               {"differences", differences.size()}});
+  return flushed(output, differences.empty() ? ExitCode::ok : ExitCode::no);
+}
+
+} // namespace
+
+ExitCode run_rehearse(const RehearseOptions &options, Output &output) {
+  const int asked = (options.plan.empty() ? 0 : 1) + (options.list ? 1 : 0) + (options.verify.empty() ? 0 : 1) +
+                    (options.rerun.empty() ? 0 : 1);
+  if (asked != 1) {
+    return report({ErrorCode::usage, "PLAN, --list, --verify, --rerun", std::to_string(asked) + " of them are given",
+                   "give one; see onced rehearse --help"});
+  }
+  if (options.list) return list(output);
+  if (!options.verify.empty()) return verify(options.verify, output);
+  if (!options.rerun.empty()) return rerun(options, output);
+  return run_plan(options, output);
+}
+
+} // namespace onced::tools
