@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "held_signals.hpp"
+#include "transport.hpp"
 #include "wire/query.hpp"
 
 namespace onced::bench {
