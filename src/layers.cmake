@@ -76,13 +76,20 @@ onced_layer(worker
 # An embedder's program links nothing of it, as nothing of the library calls it.
 onced_layer(rehearsal
   src/rehearsal/child.cpp
+  src/rehearsal/deliveries.cpp
+  src/rehearsal/disk.cpp
   src/rehearsal/evidence.cpp
+  src/rehearsal/measures.cpp
   src/rehearsal/page.cpp
   src/rehearsal/plan.cpp
   src/rehearsal/record.cpp
   src/rehearsal/rehearsal.cpp
+  src/rehearsal/scenario_run.cpp
   src/rehearsal/scenarios.cpp
-  src/rehearsal/stage.cpp)
+  src/rehearsal/stage.cpp
+  src/rehearsal/surroundings.cpp
+  src/rehearsal/time.cpp
+  src/rehearsal/timeline.cpp)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 target_link_libraries(onced_rehearsal PRIVATE nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus)

@@ -30,4 +30,19 @@ private:
   Clock &clock_;
 };
 
+// Writes to two logs. Both must outlive it.
+class BothLogs final : public EventLog {
+public:
+  BothLogs(EventLog &first, EventLog &second) : first_(first), second_(second) {}
+
+  void write(const Event &event) noexcept override {
+    first_.write(event);
+    second_.write(event);
+  }
+
+private:
+  EventLog &first_;
+  EventLog &second_;
+};
+
 } // namespace onced::tools

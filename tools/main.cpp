@@ -210,6 +210,8 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_option("--loss", sender.lab.loss_share, "Lab: drop this share of the sends of jobs")
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SHARE");
+  app.add_flag("--lose-first-replies", sender.lab.lose_first_replies,
+               "Lab: throw the first reply to each job away, as if it had not arrived");
   app.add_option("--seed", options->seed, "Lab: repeat the choices of --shuffle and --loss (default random)");
   app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
   app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");

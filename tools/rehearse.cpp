@@ -1,5 +1,6 @@
 #include "rehearse.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -7,9 +8,13 @@
 #include <unistd.h>
 
 #include "onced/clock.hpp"
+#include "onced/limits.hpp"
+#include "rehearsal/disk.hpp"
 #include "rehearsal/record.hpp"
 #include "rehearsal/rehearsal.hpp"
 #include "rehearsal/scenarios.hpp"
+#include "rehearsal/surroundings.hpp"
+#include "signals.hpp"
 
 namespace onced::tools {
 namespace {
@@ -38,7 +43,12 @@ ExitCode list(Output &output) {
   return flushed(output, ExitCode::ok);
 }
 
+void announce(const std::string &scenario) {
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "         {} …\r", scenario);
+}
+
 void tell(const Json &facts) {
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\x1b[K");
   fmt::print(stderr, "{:8} {}{}\n", facts["status"].get<std::string>(), facts["name"].get<std::string>(),
              facts["why"].is_null() ? "" : ": " + facts["why"].get<std::string>());
   for (const Json &difference : facts["differences"])
@@ -54,12 +64,19 @@ Json summary(const Json &record, const std::filesystem::path &directory) {
   return line;
 }
 
-// Plays and writes the record.
+// Plays and writes the record. A signal ends it early.
 Result<Json> play(const RehearsalOptions &options) {
   const auto plan = rehearsal::read_plan(options.plan, rehearsal::scenario_names());
   if (!plan) return tl::unexpected(plan.error());
+  rehearsal::Surroundings surroundings;
+  surroundings.ran_as = rehearsal::account_of_process();
+  // Before there is another thread.
+  if (rehearsal::needs_mounts(*plan, options.only)) surroundings.mounts_obstacle = rehearsal::enter_own_mounts();
+  StopEvent stop;
+  const SignalWatch signals([&](int) { stop.request(); });
+  surroundings.interrupted = [&] { return stop.requested(); };
   SystemClock clock;
-  auto record = rehearsal::rehearse(options, *plan, clock, tell);
+  auto record = rehearsal::rehearse(options, surroundings, *plan, clock, {.begins = announce, .ended = tell});
   if (!record) return record;
   if (const auto written = rehearsal::write_record(options.out, *record, *plan); !written) {
     return tl::unexpected(written.error());
@@ -84,8 +101,8 @@ ExitCode run_plan(const RehearseOptions &options, Output &output) {
 ExitCode verify(const std::filesystem::path &directory, Output &output) {
   const auto problems = rehearsal::verify_record(directory);
   if (!problems) return report(problems.error());
-  for (const std::string &problem : *problems)
-    output.line({{"problem", problem}});
+  for (std::size_t at = 0; at < std::min(problems->size(), limits::problems_told_max); ++at)
+    output.line({{"problem", problems->at(at)}});
   const auto sha256 = rehearsal::sha256_of_record(directory);
   if (!sha256) return report(sha256.error());
   output.line({{"record", directory.string()}, {"sha256", *sha256}, {"problems", problems->size()}});
@@ -140,8 +157,8 @@ ExitCode rerun(const RehearseOptions &options, Output &output) {
   const auto now = play(*run);
   if (!now) return report(now.error());
   const auto differences = rehearsal::compare_facts(*before, *now);
-  for (const std::string &difference : differences)
-    output.line({{"difference", difference}});
+  for (std::size_t at = 0; at < std::min(differences.size(), limits::problems_told_max); ++at)
+    output.line({{"difference", differences[at]}});
   output.line({{"record", options.rerun.string()},
                {"verdict", (*now)["facts"]["verdict"]},
                {"differences", differences.size()}});

@@ -95,6 +95,7 @@ Json stats_line(const Tally &tally, const SenderStats &stats, MonotonicTime::dur
   line["attempts_max"] = tally.attempts_max;
   line["resends"] = stats.resends;
   line["lost"] = stats.lost;
+  line["lost_replies"] = stats.lost_replies;
   line["ignored_replies"] = stats.ignored_replies;
   line["seconds"] = seconds;
   line["deliveries_per_second"] = static_cast<double>(tally.settled) / std::max(seconds, 1e-6);
@@ -315,7 +316,7 @@ private:
       output_.line(line);
     }
     const SenderLab &lab = options_.sender.lab;
-    if (options_.stats || lab.shuffle || lab.loss_share > 0) {
+    if (options_.stats || lab.shuffle || lab.loss_share > 0 || lab.lose_first_replies) {
       output_.line(stats_line(tally_, sender_.stats(), clock_.monotonic() - started_, options_));
     }
     flush();

@@ -133,7 +133,10 @@ ExitCode run_serve(const ServeOptions &options, Output &output) {
   if (!events) return report(events.error());
   WorkerOptions worker_options = options.worker;
   worker_options.deliveries = events->get();
-  const auto worker = start(worker_options, drain, clock, random, log);
+  std::optional<BothLogs> both;
+  if (*events) both.emplace(log, **events);
+  EventLog &all = both ? static_cast<EventLog &>(*both) : log;
+  const auto worker = start(worker_options, drain, clock, random, all);
   if (!worker) return report(worker.error());
   drain.attach(worker->get());
   const ExitCode code = attend(**worker, options.worker.lab, drain, log, output);

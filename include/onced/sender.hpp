@@ -23,9 +23,10 @@ namespace onced {
 
 // Knobs of the lab: what a bad network does, done by the sender itself and repeated by a seed. Unset they cost nothing.
 struct SenderLab {
-  bool shuffle = false;   // the jobs of each message in random order
-  double loss_share = 0;  // 0 to 1: of the sends of jobs, the share that is counted as sent and is not
-  std::uint64_t seed = 0; // of both
+  bool shuffle = false;            // the jobs of each message in random order
+  double loss_share = 0;           // 0 to 1: of the sends of jobs, the share that is counted as sent and is not
+  std::uint64_t seed = 0;          // of both
+  bool lose_first_replies = false; // the first reply to each job is thrown away, as if it had not arrived
 };
 
 struct SenderOptions {
@@ -63,6 +64,7 @@ struct SenderStats {
   std::uint64_t resumed = 0;         // jobs that the outbox had at the start, settled meanwhile or not
   std::uint64_t resends = 0;         // sends of a job beyond its first by this process
   std::uint64_t lost = 0;            // sends that SenderLab dropped
+  std::uint64_t lost_replies = 0;    // replies that SenderLab threw away
   std::uint64_t ignored_replies = 0; // that fitted no job
   std::uint64_t new_boots = 0;       // greetings of another boot than the one before
   // For each new boot, from the last word of the boot before it to the first job settled after its greeting; at most

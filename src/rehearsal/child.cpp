@@ -13,8 +13,6 @@
 namespace onced::rehearsal {
 namespace {
 
-constexpr std::chrono::milliseconds pause_between_looks{2};
-
 using Pipe = std::array<int, 2>;
 
 Pipe make_pipe() {
@@ -26,6 +24,7 @@ Pipe make_pipe() {
 // In the child between fork and exec: only what may be called there.
 [[noreturn]] void become(char *const *arguments, int input, int output, int log, int parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::signal(SIGPIPE, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -39,7 +38,7 @@ Pipe make_pipe() {
 
 } // namespace
 
-Child::Child(Options options, Clock &clock) : options_(std::move(options)), clock_(clock) {
+Child::Child(Options options, const Patience &patience) : options_(std::move(options)), patience_(patience) {
   std::vector<std::string> words = options_.command;
   std::vector<char *> arguments;
   arguments.reserve(words.size() + 1);
@@ -50,7 +49,7 @@ Child::Child(Options options, Clock &clock) : options_(std::move(options)), cloc
   const Pipe output = make_pipe();
   const int log = ::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   const int parent = ::getpid();
-  started_at_ = clock_.wall();
+  started_at_ = patience_.clock().wall();
   id_ = ::fork();
   if (id_ == 0) become(arguments.data(), input[0], output[1], log, parent);
   ::close(input[0]);
@@ -88,13 +87,11 @@ void Child::read_lines() {
         const std::scoped_lock lock(mutex_);
         lines_.push_back(line);
       }
-      changed_.notify_all();
       if (options_.on_line) options_.on_line(*this, line);
     }
   }
   const std::scoped_lock lock(mutex_);
   output_ended_ = true;
-  changed_.notify_all();
 }
 
 void Child::answer() {
@@ -119,26 +116,24 @@ bool Child::is_running() {
   int status = 0;
   if (::waitpid(id_, &status, WNOHANG) != id_) return true;
   status_ = status;
-  ended_at_ = clock_.wall();
+  ended_at_ = patience_.clock().wall();
   return false;
 }
 
+bool Child::output_has_ended() {
+  const std::scoped_lock lock(mutex_);
+  return output_ended_;
+}
+
 std::string Child::first_line() {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience, [this] { return !lines_.empty() || output_ended_; });
-  if (!lines_.empty()) return lines_.front();
-  lock.unlock();
-  give_up("its first line");
+  patience_.wait_until([this] { return output_has_ended() || !lines().empty(); }, named("the first line"));
+  const std::vector<std::string> printed = lines();
+  if (printed.empty()) throw StageFailure("nothing was printed instead of " + named("a first line"));
+  return printed.front();
 }
 
 void Child::wait() {
-  const MonotonicTime deadline = clock_.monotonic() + patience;
-  while (is_running()) {
-    if (clock_.monotonic() >= deadline) give_up("its end");
-    std::this_thread::sleep_for(pause_between_looks);
-  }
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, patience, [this] { return output_ended_; });
+  patience_.wait_until([this] { return !is_running() && output_has_ended(); }, named("the end"));
 }
 
 std::string Child::end() const {
@@ -156,8 +151,8 @@ std::vector<std::string> Child::lines() {
   return lines_;
 }
 
-void Child::give_up(const std::string &waited_for) {
-  throw StageFailure("waited in vain for " + waited_for + " of the " + role() + "; see " + options_.log.string());
+std::string Child::named(const std::string &what) const {
+  return what + " of the " + role() + "; see " + options_.log.string();
 }
 
 } // namespace onced::rehearsal

@@ -1,31 +1,19 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "onced/clock.hpp"
+#include "rehearsal/patience.hpp"
 
 namespace onced::rehearsal {
 
-// A scenario cannot go on: a process that cannot be started, or does not do in time what is waited for.
-class StageFailure : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
-// How long anything of a scenario may take before it is given up: far more than a loaded machine needs.
-inline constexpr std::chrono::seconds patience{30};
-
-// A process that this one started. It dies with this one, and is killed by the destructor if it still runs. Made, waited
-// for and destroyed by one thread, which must live as long as it: the kernel ties its death to that thread.
+// A process that this one started. It dies with this one, and is killed by the destructor if it still runs. Made,
+// waited for and destroyed by one thread, which must live as long as it: the kernel ties its death to that thread.
 class Child {
 public:
   // Called for each line of its standard output, by a thread of its own.
@@ -37,8 +25,8 @@ public:
     OnLine on_line;            // empty: lines are only kept
   };
 
-  // Throws StageFailure. `clock` must outlive it.
-  Child(Options options, Clock &clock);
+  // Throws StageFailure. `patience` must outlive it.
+  Child(Options options, const Patience &patience);
   ~Child();
   Child(const Child &) = delete;
   Child &operator=(const Child &) = delete;
@@ -49,9 +37,9 @@ public:
   void signal(int number);
 
   [[nodiscard]] bool is_running();
-  // The first line that it printed. Throws StageFailure where it ends without, or takes too long.
+  // The first line that it printed. Throws as Patience does, and StageFailure where it ends without one.
   [[nodiscard]] std::string first_line();
-  // Waits for its end, and for the end of its output. Throws StageFailure.
+  // Waits for its end, and for the end of its output. Throws as Patience does.
   void wait();
 
   [[nodiscard]] const std::string &role() const { return options_.role; }
@@ -68,10 +56,11 @@ public:
 private:
   void read_lines();
   void end_input();
-  [[noreturn]] void give_up(const std::string &waited_for);
+  [[nodiscard]] std::string named(const std::string &what) const;
+  [[nodiscard]] bool output_has_ended();
 
   Options options_;
-  Clock &clock_;
+  const Patience &patience_;
   int id_ = -1;
   int output_ = -1;
   WallTime started_at_{};
@@ -79,7 +68,6 @@ private:
   std::thread reader_;
 
   std::mutex mutex_; // guards the rest
-  std::condition_variable changed_;
   int input_ = -1;
   std::optional<int> status_; // it was waited for
   std::vector<std::string> lines_;

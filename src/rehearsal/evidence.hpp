@@ -9,18 +9,17 @@
 
 namespace onced::rehearsal {
 
-// The deliveries of one scenario, joined from the event streams of worker and senders, what was killed, and the rows.
+// What one scenario has left behind, in the forms of docs/rehearsal-record.md.
 struct Evidence {
-  std::vector<Json> rows;     // docs/rehearsal-record.md, in their order
-  std::vector<Json> timeline; // of the first job that was delivered again where something was killed; else empty
+  std::vector<Json> rows;
+  std::vector<Json> timeline;
+  std::vector<Json> backlog;       // thinned; of a scenario that has one
+  std::size_t in_hand_max = 0;     // of it
   std::vector<double> recovery_ms; // for each kill, until the first acknowledgement after it
 };
 
-// Reads what a scenario has left behind; its processes have ended. Errors: those of the store.
-[[nodiscard]] Result<Evidence> gather_evidence(Stage &stage);
-
-// "2026-01-31T12:00:00.000000Z".
-[[nodiscard]] std::string iso_time(WallTime time);
+// Reads it; the scenario's processes have ended. Errors: those of the store.
+[[nodiscard]] Result<Evidence> gather_evidence(Stage &stage, bool has_backlog);
 
 // The rows as RFC 4180, the names first.
 [[nodiscard]] std::string csv_of(const std::vector<Json> &rows);

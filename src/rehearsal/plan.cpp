@@ -256,8 +256,7 @@ Result<Plan> parse_plan(std::string_view toml, const std::string &file, const st
   } catch (const Refusal &refusal) {
     return tl::unexpected(refusal.error);
   } catch (const toml::parse_error &error) {
-    return tl::unexpected(Error{ErrorCode::configuration,
-                                file + ":" + std::to_string(error.source().begin.line),
+    return tl::unexpected(Error{ErrorCode::configuration, file + ":" + std::to_string(error.source().begin.line),
                                 "not TOML: " + std::string(error.description()), "see https://toml.io"});
   }
 }
@@ -292,8 +291,8 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
   if (seeds.lines.empty()) return tl::unexpected(seed_error(seeds, 1, "there are no jobs", "write some"));
   for (const std::string &id : seeds.conflicting) {
     if (!twice.contains(id)) {
-      return tl::unexpected(seed_error(seeds, 1, "conflicting names \"" + id + "\", which is not there twice",
-                                       "correct the plan"));
+      return tl::unexpected(
+          seed_error(seeds, 1, "conflicting names \"" + id + "\", which is not there twice", "correct the plan"));
     }
   }
   return {};

@@ -28,9 +28,9 @@ struct Seeds {
   std::string file; // as the plan names it
   std::string type;
   std::string schema;
-  std::vector<std::string> conflicting; // ids that are there twice with different payloads, as the plan says
-  std::string text;                     // the file's content
-  std::vector<std::string> lines;       // without empty ones
+  std::vector<std::string> conflicting;   // ids that are there twice with different payloads, as the plan says
+  std::string text;                       // the file's content
+  std::vector<std::string> lines;         // without empty ones
   std::vector<std::string> operation_ids; // of the lines
 };
 
@@ -46,9 +46,10 @@ struct WorkerPlan {
   std::string kill_when; // the beginning of a line that marks the step at which it is killed
 };
 
-// Names of counts, in the order in which they are shown.
-inline constexpr std::array<std::string_view, 7> count_names{"effects",  "dead_letters", "stored", "duplicate",
-                                                             "conflict", "invalid",      "failed"};
+// Names of counts, in the order in which they are shown. `settled` is stored or duplicate, where it is chance which of
+// both a sender is told first.
+inline constexpr std::array<std::string_view, 8> count_names{"effects", "dead_letters", "stored",  "duplicate",
+                                                             "settled", "conflict",     "invalid", "failed"};
 using ScenarioCounts = std::map<std::string, std::uint64_t, std::less<>>;
 
 struct ScenarioPlan {
@@ -69,13 +70,13 @@ struct Plan {
 };
 
 // The content of a plan, without its seeds. `known` says which scenarios there are. Errors: `configuration`, with file,
-// line and key: no TOML, an unknown table or key, a wrong type, a missing value, a scenario that is unknown, there twice
-// or without expected counts.
+// line and key: no TOML, an unknown table or key, a wrong type, a missing value, a scenario that is unknown, there
+// twice or without expected counts.
 [[nodiscard]] Result<Plan> parse_plan(std::string_view toml, const std::string &file,
                                       const std::vector<std::string> &known);
 
-// The jobs of a seed file. Errors: `configuration`, with file and line: a line that is no job, no jobs at all, an id that
-// is there twice with different payloads unless `conflicting` names it, one that is named and is not there twice.
+// The jobs of a seed file. Errors: `configuration`, with file and line: a line that is no job, no jobs at all, an id
+// that is there twice with different payloads unless `conflicting` names it, one that is named and is not there twice.
 [[nodiscard]] Result<void> parse_seeds(std::string_view text, Seeds &seeds);
 
 // Both, from the files. Errors: as above, and `not_found`.

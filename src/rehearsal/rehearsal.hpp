@@ -21,15 +21,29 @@ struct RehearsalOptions {
   std::string command; // onced itself
 };
 
-// Told of each scenario as it has ended: its part of the facts.
-using OnScenario = std::function<void(const Json &facts)>;
+// What the program that rehearses knows of itself.
+struct Surroundings {
+  Json ran_as;                       // account_of_process(), before it entered mounts of its own
+  std::string mounts_obstacle;       // of enter_own_mounts()
+  std::function<bool()> interrupted; // whether to end early
+};
+
+// Told of each scenario as it begins, and of its part of the facts as it has ended.
+struct Progress {
+  std::function<void(const std::string &scenario)> begins;
+  std::function<void(const Json &facts)> ended;
+};
+
+// Whether a scenario that would be played needs mounts of our own.
+[[nodiscard]] bool needs_mounts(const Plan &plan, const std::string &only);
 
 // Plays the scenarios of a plan, each in a directory of its own below `out`, with processes that end with this one, and
 // returns the record (docs/rehearsal-record.md), of which nothing is written yet. A scenario that fails is a row of the
-// record, not an error. Errors: those of the plan; `usage`: the plan has no scenario `only`, or `out` is not empty;
-// `store_unavailable`: `out` cannot be written to. The calling thread must outlive the call's processes, so it is the
-// program's main thread.
-[[nodiscard]] Result<Json> rehearse(const RehearsalOptions &options, const Plan &plan, Clock &clock,
-                                    const OnScenario &on_scenario);
+// record, not an error. Errors: `usage`: the plan has no scenario `only`, or `out` is not empty; `configuration`:
+// counts that do not go with their scenario; `store_unavailable`: `out` cannot be written to; `timed_out`: it was
+// interrupted, and nothing is left of it. The calling thread must outlive the call's processes, so it is the program's
+// main thread.
+[[nodiscard]] Result<Json> rehearse(const RehearsalOptions &options, const Surroundings &surroundings, const Plan &plan,
+                                    Clock &clock, const Progress &progress);
 
 } // namespace onced::rehearsal

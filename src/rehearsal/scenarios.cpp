@@ -32,14 +32,11 @@ void play_duplicates_at_once(Stage &stage) {
   stage.finish(second);
 }
 
-// No reply passes until the worker has committed every job, and seen every job again after its timeout.
+// The sender throws the first reply to each job away, and asks again after the timeout.
 void play_lost_acknowledgement(Stage &stage) {
-  stage.start_worker({"--drop-replies", "1"});
-  Child &sender = stage.start_sender(stage.seeds());
-  stage.await_settled(stage.seeds().size(), true);
-  stage.stop_worker();
+  const auto timeout = std::to_string(stage.setting().visibility_timeout().count()) + "ms";
   stage.start_worker();
-  stage.finish(sender);
+  stage.send(stage.seeds(), {"--lose-first-replies", "--acknowledgement-timeout", timeout});
 }
 
 void play_kill(Stage &stage, const std::string &point) {
@@ -58,27 +55,24 @@ void play_kill_after_commit(Stage &stage) {
   play_kill(stage, "worker.after-commit");
 }
 
-Words outbox_of(const Stage &stage, const Words &more = {}) {
-  Words words{"--outbox", stage.data().parent_path() / "outbox"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+Words outbox_of(const Stage &stage) {
+  return {"--outbox", stage.directory() / "outbox"};
 }
 
 void play_kill_sender_after_outbox(Stage &stage) {
   stage.start_worker();
-  Child &sender = stage.start_sender(stage.seeds(), outbox_of(stage, {"--kill-at", "sender.after-outbox:1"}));
+  Child &sender = stage.start_sender(stage.seeds(), outbox_of(stage) + Words{"--kill-at", "sender.after-outbox:1"});
   stage.await_kill(sender, "sender.after-outbox");
   stage.finish(stage.resume_sender(outbox_of(stage)));
 }
 
-// Whether a message that was sent has left a killed process is chance; so it is killed once the worker has it.
+// Whether a message that was sent has left a killed process is chance; so it is killed once it has been answered, of
+// which it has heard nothing.
 void play_kill_sender_after_send(Stage &stage) {
-  stage.start_worker({"--drop-replies", "1"});
-  Child &sender = stage.start_sender(stage.seeds(), outbox_of(stage));
-  stage.await_settled(stage.seeds().size(), false);
-  stage.kill(sender, "sender.after-send");
-  stage.stop_worker();
   stage.start_worker();
+  Child &sender = stage.start_sender(stage.seeds(), outbox_of(stage) + Words{"--lose-first-replies"});
+  stage.await_sender_events("reply.lost", stage.seeds().size());
+  stage.kill(sender, "sender.after-send");
   stage.finish(stage.resume_sender(outbox_of(stage)));
 }
 
@@ -112,6 +106,49 @@ void play_changed_intent(Stage &stage) {
   stage.send(stage.seeds(), one_by_one); // the first intent is still there, with its result
 }
 
+// Each seed under many ids of its own.
+std::vector<std::string> multiplied(const Stage &stage) {
+  std::vector<std::string> jobs;
+  for (unsigned copy = 1; copy <= stage.scenario().copies; ++copy) {
+    for (const std::string &line : stage.seeds()) {
+      Json job = Json::parse(line);
+      for (const char *name : {"operation_id", "effect_key"}) {
+        if (job.contains(name)) job[name] = job[name].get<std::string>() + "#" + std::to_string(copy);
+      }
+      jobs.push_back(job.dump());
+    }
+  }
+  return jobs;
+}
+
+// The worker sets no log of its usual size aside, as there is no room for it, so that the disk is full at once.
+void play_store_unavailable(Stage &stage) {
+  const SmallDisk &disk = stage.use_small_disk();
+  stage.start_worker({"--memory", "1GiB"});
+  disk.fill();
+  Child &sender = stage.start_sender(multiplied(stage));
+  stage.await_worker_events("store.unavailable");
+  disk.free();
+  stage.finish(sender);
+}
+
+void play_burst(Stage &stage) {
+  stage.start_worker({"--delay-commit", "20ms"});
+  stage.send(multiplied(stage), {"--window", std::to_string(burst_window_jobs)});
+}
+
+// The worker dies half-way, after a commit and before its reply; then the power fails, before anything else has written
+// what the kernel holds.
+void play_power_loss(Stage &stage) {
+  CuttableDisk &disk = stage.use_cuttable_disk();
+  stage.start_worker_to_be_killed("worker.after-commit", (stage.seeds().size() + 1) / 2);
+  Child &sender = stage.start_sender(stage.seeds(), one_by_one);
+  stage.await_kill();
+  stage.cut_power(disk);
+  stage.start_worker();
+  stage.finish(sender);
+}
+
 // All of them wait for the worker, which so finds the bad among the good.
 void play_poison(Stage &stage) {
   std::vector<Child *> senders{&stage.start_raw_sender("not-json")};
@@ -130,88 +167,65 @@ void play_redrive(Stage &stage) {
   stage.send(stage.seeds(), one_by_one);
 }
 
-constexpr std::string_view needs_dropped_replies = "someone else's worker cannot be told to drop its replies";
-
-constexpr std::array<Scenario, 13> all{{
-    {.name = "sequential",
-     .title = "each seed job once",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "",
-     .play = play_sequential},
-    {.name = "duplicate publish",
-     .title = "the same jobs again within a minute",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "",
-     .play = play_duplicate_publish},
+constexpr auto all = std::to_array<Scenario>({
+    {.name = "sequential", .title = "each seed job once", .play = play_sequential},
+    {.name = "duplicate publish", .title = "the same jobs again within a minute", .play = play_duplicate_publish},
     {.name = "duplicates at once",
      .title = "copies of each job from two senders at the same moment",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "",
      .play = play_duplicates_at_once},
     {.name = "lost acknowledgement",
-     .title = "committed, the reply dropped; redelivered after the timeout",
-     .kill_point = "",
-     .foreign_obstacle = needs_dropped_replies,
-     .guard = "",
+     .title = "committed, the reply lost; redelivered after the timeout",
      .play = play_lost_acknowledgement},
     {.name = "kill before commit",
      .title = "the worker killed before its first commit; restarted",
+     .play = play_kill_before_commit,
      .kill_point = "worker.before-commit",
-     .foreign_obstacle = "someone else's worker marks no step before its commit",
-     .guard = "",
-     .play = play_kill_before_commit},
+     .foreign_obstacle = "someone else's worker marks no step before its commit"},
     {.name = "kill after commit",
      .title = "the worker killed after its first commit, before the reply; restarted",
-     .kill_point = "worker.after-commit",
-     .foreign_obstacle = "",
-     .guard = "",
-     .play = play_kill_after_commit},
+     .play = play_kill_after_commit,
+     .kill_point = "worker.after-commit"},
     {.name = "kill the sender after the outbox write",
      .title = "the sender killed before its first send; resumed",
-     .kill_point = "sender.after-outbox",
-     .foreign_obstacle = "",
-     .guard = "",
-     .play = play_kill_sender_after_outbox},
+     .play = play_kill_sender_after_outbox,
+     .kill_point = "sender.after-outbox"},
     {.name = "kill the sender after send",
-     .title = "the sender killed after its jobs have arrived, before any reply; resumed",
-     .kill_point = "sender.after-send",
-     .foreign_obstacle = needs_dropped_replies,
-     .guard = "",
-     .play = play_kill_sender_after_send},
+     .title = "the sender killed after its jobs were settled, before it has heard so; resumed",
+     .play = play_kill_sender_after_send,
+     .kill_point = "sender.after-send"},
     {.name = "changed intent",
      .title = "the same ids with other payloads, then the first again",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "",
      .play = play_changed_intent},
-    {.name = "poison",
-     .title = "bytes that are no job, among good ones",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "",
-     .play = play_poison},
+    {.name = "poison", .title = "bytes that are no job, among good ones", .play = play_poison},
+    {.name = "store unavailable",
+     .title = "no space on the worker's disk for a while, with jobs on their way",
+     .play = play_store_unavailable,
+     .foreign_obstacle = "someone else's worker cannot say when its store is unavailable",
+     .may_be_told_either = true, // what became of a write that failed is found out by the next delivery
+     .needs_mounts = true},
+    {.name = "burst",
+     .title = "more jobs at once than the worker, slowed, can finish",
+     .play = play_burst,
+     .foreign_obstacle = "someone else's worker does not say which jobs it has in hand",
+     .has_backlog = true},
+    {.name = "power loss",
+     .title = "the worker killed after a commit, and what was not synced lost; restarted on what is left",
+     .play = play_power_loss,
+     .kill_point = "worker.after-commit",
+     .needs_mounts = true},
     {.name = "redrive",
      .title = "a dead letter, redriven after its cause is fixed; then every job with the same ids",
-     .kill_point = "",
-     .foreign_obstacle = "someone else's worker has no dead letters that onced could redrive",
-     .guard = "",
-     .play = play_redrive},
+     .play = play_redrive,
+     .foreign_obstacle = "someone else's worker has no dead letters that onced could redrive"},
     {.name = "unguarded memory under a kill",
      .title = "the control: seen ids in memory; killed after an effect, restarted",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "memory",
-     .play = play_kill_after_commit},
+     .play = play_kill_after_commit,
+     .guard = "memory"},
     {.name = "unguarded check then insert under a race",
      .title = "the control: it looks, then inserts; the same jobs from two senders",
-     .kill_point = "",
-     .foreign_obstacle = "",
-     .guard = "check-then-insert",
-     .play = play_race},
-}};
+     .play = play_race,
+     .guard = "check-then-insert"},
+});
 
 } // namespace
 

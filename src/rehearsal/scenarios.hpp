@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,15 +10,21 @@
 
 namespace onced::rehearsal {
 
+// So many jobs of a burst are in flight at most, and so in the worker's hands.
+inline constexpr std::size_t burst_window_jobs = 64;
+
 // A scenario that is built in.
 struct Scenario {
   std::string_view name;
   std::string_view title;
-  std::string_view kill_point;      // empty: nothing is killed at a step
-  std::string_view foreign_obstacle; // why someone else's worker cannot be put through it; empty: it can
-  std::string_view guard;            // of the unguarded worker that is played with, as a control; empty: no control
-  // Plays it, up to where every sender has ended; the worker is stopped by the caller. Throws StageFailure.
-  void (*play)(Stage &stage);
+  // Plays it, up to where every sender has ended; the worker is stopped by the caller. Throws as a stage does.
+  void (*play)(Stage &stage) = nullptr;
+  std::string_view kill_point = {};       // empty: nothing is killed at a step
+  std::string_view foreign_obstacle = {}; // why someone else's worker cannot be put through it; empty: it can
+  std::string_view guard = {};     // of the unguarded worker that is played with, as a control; empty: no control
+  bool may_be_told_either = false; // stored or duplicate, by chance: both count as settled
+  bool has_backlog = false;        // its record shows how the backlog rises and drains
+  bool needs_mounts = false;       // it needs mounts of our own
 };
 
 [[nodiscard]] std::span<const Scenario> scenarios();

@@ -1,8 +1,8 @@
 #include "rehearsal/stage.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <thread>
 #include <utility>
 
 #include "wire/sockets.hpp"
@@ -10,30 +10,40 @@
 namespace onced::rehearsal {
 namespace {
 
-constexpr std::chrono::milliseconds pause_between_looks{5};
-
-Words operator+(Words left, const Words &right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
+constexpr std::string_view acknowledgement_timeout = "--acknowledgement-timeout";
 
 void replace_all(std::string &text, const std::string &from, const std::string &to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
 }
 
-std::size_t settled_in(const std::filesystem::path &events, bool redelivered) {
+// How many events of this name a stream holds.
+std::size_t count_of(std::string_view name, const std::filesystem::path &events) {
   std::ifstream file(events);
-  std::size_t settled = 0;
+  std::size_t count = 0;
   for (std::string line; std::getline(file, line);) {
     const Json event = Json::parse(line, nullptr, false);
-    if (!event.is_object() || event.value("event", "") != "delivery.settled") continue;
-    if (!redelivered || event.value("attempt", 0) > 1) ++settled;
+    if (event.is_object() && event.value("event", "") == name) ++count;
   }
-  return settled;
+  return count;
+}
+
+// Without what is no file, such as a socket.
+void copy_files(const std::filesystem::path &from, const std::filesystem::path &to) {
+  std::filesystem::create_directories(to);
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(from)) {
+    const std::filesystem::path target = to / entry.path().lexically_relative(from);
+    if (entry.is_directory()) std::filesystem::create_directories(target);
+    if (entry.is_regular_file()) std::filesystem::copy_file(entry.path(), target);
+  }
 }
 
 } // namespace
+
+Words operator+(Words left, const Words &right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
 
 std::chrono::milliseconds Setting::visibility_timeout() const {
   return fast ? plan.worker.visibility_timeout / 5 : plan.worker.visibility_timeout;
@@ -41,20 +51,50 @@ std::chrono::milliseconds Setting::visibility_timeout() const {
 
 Stage::Stage(const Setting &setting, const ScenarioPlan &scenario, std::filesystem::path directory,
              std::filesystem::path sockets)
-    : setting_(setting), scenario_(scenario), directory_(std::move(directory)), sockets_(std::move(sockets)),
-      threads_(setting.plan.worker.threads) {
+    : setting_(setting), scenario_(scenario), directory_(std::move(directory)), sockets_(std::move(sockets)) {
   std::filesystem::create_directories(directory_);
   std::filesystem::create_directories(sockets_);
 }
 
 Stage::~Stage() = default;
 
+// --- Disks --------------------------------------------------------------------------------------------------------
+
+const SmallDisk &Stage::use_small_disk() {
+  if (!setting_.mounts_obstacle.empty()) throw StageUnavailable(setting_.mounts_obstacle);
+  const SmallDisk &disk = small_disk_.emplace(directory_ / "disk");
+  disk_root_ = disk.path();
+  return disk;
+}
+
+CuttableDisk &Stage::use_cuttable_disk() {
+  if (!setting_.mounts_obstacle.empty()) throw StageUnavailable(setting_.mounts_obstacle);
+  CuttableDisk &disk = cuttable_disk_.emplace(directory_);
+  disk_root_ = disk.path();
+  return disk;
+}
+
+void Stage::cut_power(CuttableDisk &disk) {
+  disk.cut();
+  moments_.push_back({setting_.patience.clock().wall(), "power loss", "what was not synced is gone"});
+  disk.power_on(setting_.patience);
+}
+
+void Stage::leave_disk() {
+  if (disk_root_.empty()) return;
+  const std::filesystem::path on_disk = data();
+  disk_root_.clear();
+  copy_files(on_disk, data());
+  small_disk_.reset();
+  cuttable_disk_.reset();
+}
+
 Child &Stage::start(const std::string &role, Words command, Child::OnLine on_line) {
   children_.push_back(std::make_unique<Child>(Child::Options{.role = role,
                                                              .command = std::move(command),
                                                              .log = directory_ / (role + ".log"),
                                                              .on_line = std::move(on_line)},
-                                              setting_.clock));
+                                              setting_.patience));
   return *children_.back();
 }
 
@@ -72,46 +112,48 @@ Words Stage::filled(Words words) const {
 Words Stage::worker_command() const {
   const WorkerPlan &worker = setting_.plan.worker;
   if (setting_.is_foreign()) return filled(worker.command);
-  return {setting_.command, "serve",           "--data",     data(),          "--jobs",
-          jobs_endpoint(),  "--replies",       replies_endpoint(), "--workers", std::to_string(threads_),
-          "--durability",   worker.durability, "--seed",     std::to_string(setting_.seed), "--events",
-          worker_events()};
+  return {setting_.command, "serve",
+          "--data",         data(),
+          "--jobs",         jobs_endpoint(),
+          "--replies",      replies_endpoint(),
+          "--workers",      std::to_string(worker.threads),
+          "--durability",   worker.durability,
+          "--seed",         std::to_string(setting_.seed),
+          "--events",       worker_events()};
+}
+
+void Stage::start_foreign_worker(std::size_t killed_at_mark) {
+  std::filesystem::create_directories(data());
+  worker_ = &start("worker", worker_command(), [this, killed_at_mark](Child &worker, const std::string &line) {
+    on_mark(worker, line, killed_at_mark);
+  });
 }
 
 void Stage::start_worker(const Words &more) {
-  if (setting_.is_foreign()) {
-    std::filesystem::create_directories(data());
-    worker_ = &start("worker", worker_command(),
-                     [this](Child &worker, const std::string &line) { on_mark(worker, line, false); });
-    return;
-  }
+  if (setting_.is_foreign()) return start_foreign_worker(0);
   worker_ = &start("worker", worker_command() + more);
   static_cast<void>(worker_->first_line());
 }
 
-void Stage::start_worker_to_be_killed(const std::string &point, const Words &more) {
-  kill_point_ = point;
-  // A retry by timeout and one by greeting may both be there: one thread answers them in order, so which outcome is told
-  // first is no chance.
-  threads_ = 1;
-  if (!setting_.is_foreign()) return start_worker(more + Words{"--kill-at", point + ":1"});
-  if (setting_.plan.worker.kill_when.empty()) throw StageFailure("the plan names no line at which to kill its worker");
-  kill_point_ = setting_.plan.worker.kill_when;
-  std::filesystem::create_directories(data());
-  worker_ = &start("worker", worker_command(),
-                   [this](Child &worker, const std::string &line) { on_mark(worker, line, true); });
+void Stage::start_worker_to_be_killed(const std::string &point, std::size_t arrival) {
+  kill_point_ = setting_.is_foreign() ? setting_.plan.worker.kill_when : point;
+  if (kill_point_.empty()) throw StageFailure("the plan names no line at which to kill its worker");
+  if (setting_.is_foreign()) return start_foreign_worker(arrival);
+  start_worker({"--kill-at", point + ":" + std::to_string(arrival)});
 }
 
 // On the thread of the worker's output. A worker that is not to be killed goes on at once.
-void Stage::on_mark(Child &worker, const std::string &line, bool kill) {
+void Stage::on_mark(Child &worker, const std::string &line, std::size_t killed_at_mark) {
   const std::string &mark = setting_.plan.worker.kill_when;
   if (mark.empty() || line.rfind(mark, 0) != 0) return;
+  std::size_t marks = 0;
   {
     const std::scoped_lock lock(mutex_);
     const std::size_t id = line.find_first_not_of(' ', mark.size());
-    marks_.push_back({id == std::string::npos ? "" : line.substr(id), setting_.clock.wall()});
+    marks_.push_back({id == std::string::npos ? "" : line.substr(id), setting_.patience.clock().wall()});
+    marks = marks_.size();
   }
-  if (kill) {
+  if (marks == killed_at_mark) {
     worker.signal(SIGKILL);
   } else {
     worker.answer();
@@ -135,22 +177,20 @@ void Stage::await_kill() {
 // --- Senders ------------------------------------------------------------------------------------------------------
 
 Child &Stage::start_sending(Words arguments) {
+  const std::string patience_text = std::to_string(Patience::time_max.count()) + "s";
   sender_events_.push_back(directory_ / ("sender-" + std::to_string(sender_events_.size() + 1) + ".events.jsonl"));
-  const Words common{setting_.command,
-                     "send",
-                     "--jobs",
-                     jobs_endpoint(),
-                     "--replies",
-                     replies_endpoint(),
-                     "--seed",
-                     std::to_string(setting_.seed),
-                     "--acknowledgement-timeout",
-                     std::to_string(setting_.visibility_timeout().count()) + "ms",
-                     "--deadline",
-                     std::to_string(patience.count()) + "s",
-                     "--events",
-                     sender_events_.back()};
-  return start("sender", common + arguments);
+  Words command{setting_.command, "send",
+                "--jobs",         jobs_endpoint(),
+                "--replies",      replies_endpoint(),
+                "--seed",         std::to_string(setting_.seed),
+                "--deadline",     patience_text,
+                "--events",       sender_events_.back()};
+  // By default nothing is sent again because of a late reply, which would be chance; so it is by the greeting of a
+  // worker that was started again.
+  if (std::find(arguments.begin(), arguments.end(), acknowledgement_timeout) == arguments.end()) {
+    command = command + Words{std::string(acknowledgement_timeout), patience_text};
+  }
+  return start("sender", command + arguments);
 }
 
 Child &Stage::start_sender(const std::vector<std::string> &jobs, const Words &more) {
@@ -165,8 +205,7 @@ Child &Stage::start_sender(const std::vector<std::string> &jobs, const Words &mo
 }
 
 Child &Stage::start_raw_sender(const std::string &bytes) {
-  const std::filesystem::path input =
-      directory_ / ("sender-" + std::to_string(sender_events_.size() + 1) + ".raw");
+  const std::filesystem::path input = directory_ / ("sender-" + std::to_string(sender_events_.size() + 1) + ".raw");
   std::ofstream(input, std::ios::binary) << bytes;
   return start_sending({input.string(), "--raw"});
 }
@@ -202,13 +241,10 @@ void Stage::send_in_parts(const std::string &job) {
   zmq::context_t context;
   auto socket = wire::connect_jobs(context, jobs_endpoint());
   if (!socket) throw StageFailure(describe(socket.error()));
-  socket->set(zmq::sockopt::linger, static_cast<int>(std::chrono::milliseconds(patience).count()));
+  socket->set(zmq::sockopt::linger, static_cast<int>(std::chrono::milliseconds(Patience::time_max).count()));
   socket->send(zmq::buffer(bytes), zmq::send_flags::sndmore);
   socket->send(zmq::str_buffer("a second frame"), zmq::send_flags::none);
-  const MonotonicTime deadline = setting_.clock.monotonic() + patience;
-  while (count().dead_letters == 0) {
-    if (setting_.clock.monotonic() >= deadline) throw StageFailure("the message of two frames is no dead letter");
-  }
+  setting_.patience.wait_until([this] { return count().dead_letters > 0; }, "a dead letter of a message of two frames");
 }
 
 void Stage::redrive(const std::string &job) {
@@ -220,14 +256,14 @@ void Stage::redrive(const std::string &job) {
 
 // --- Looking ------------------------------------------------------------------------------------------------------
 
-void Stage::await_settled(std::size_t deliveries, bool redelivered) {
-  const MonotonicTime deadline = setting_.clock.monotonic() + patience;
-  while (settled_in(worker_events(), redelivered) < deliveries) {
-    if (setting_.clock.monotonic() >= deadline) {
-      throw StageFailure("the worker did not settle " + std::to_string(deliveries) + " deliveries");
-    }
-    std::this_thread::sleep_for(pause_between_looks);
-  }
+void Stage::await_worker_events(std::string_view name, std::size_t count) {
+  const std::string wanted = std::to_string(count) + " " + std::string(name) + " of the worker";
+  setting_.patience.wait_until([&] { return count_of(name, worker_events()) >= count; }, wanted);
+}
+
+void Stage::await_sender_events(std::string_view name, std::size_t count) {
+  const std::string wanted = std::to_string(count) + " " + std::string(name) + " of the sender";
+  setting_.patience.wait_until([&] { return count_of(name, sender_events_.back()) >= count; }, wanted);
 }
 
 void Stage::end_all() {
@@ -244,7 +280,7 @@ Words Stage::count_command() const {
 
 // The first line that a command prints.
 Json Stage::ask(const Words &command) {
-  Child query({.role = "query", .command = command, .log = directory_ / "query.log", .on_line = {}}, setting_.clock);
+  Child query({.role = "query", .command = command, .log = directory_ / "query.log", .on_line = {}}, setting_.patience);
   Json answer = Json::parse(query.first_line(), nullptr, false);
   query.wait();
   return answer;

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "onced/clock.hpp"
 #include "rehearsal/child.hpp"
+#include "rehearsal/disk.hpp"
 #include "rehearsal/json.hpp"
 #include "rehearsal/plan.hpp"
 
@@ -20,7 +22,8 @@ struct Setting {
   std::string command; // onced itself
   std::uint64_t seed = 1;
   bool fast = false;
-  Clock &clock;
+  std::string mounts_obstacle; // why nothing can be mounted; empty: it can
+  Patience patience;
 
   [[nodiscard]] std::chrono::milliseconds visibility_timeout() const;
   [[nodiscard]] bool is_foreign() const { return !plan.worker.command.empty(); }
@@ -43,6 +46,13 @@ struct Mark {
   WallTime at;
 };
 
+// Something that befell the worker.
+struct Moment {
+  WallTime at;
+  std::string what; // of the timeline in docs/rehearsal-record.md
+  std::string detail;
+};
+
 // A dead letter that was settled anew.
 struct Redriven {
   std::string operation_id;
@@ -51,9 +61,10 @@ struct Redriven {
 };
 
 using Words = std::vector<std::string>;
+[[nodiscard]] Words operator+(Words left, const Words &right);
 
 // Where one scenario is played: a directory of its own, a worker that may be started again on the same data and
-// endpoints, and senders. All calls throw StageFailure where something does not come to pass in time. One thread.
+// endpoints, and senders. All calls throw as Patience does where something does not come to pass in time. One thread.
 class Stage {
 public:
   // `sockets`: a directory with a short path.
@@ -67,16 +78,27 @@ public:
   [[nodiscard]] const ScenarioPlan &scenario() const { return scenario_; }
   [[nodiscard]] const std::vector<std::string> &seeds() const { return setting_.plan.seeds.lines; }
 
+  // The worker's data are on such a disk from here on, and are kept in `data()` as it is left. Before the first worker.
+  // Throw StageUnavailable.
+  const SmallDisk &use_small_disk();
+  CuttableDisk &use_cuttable_disk();
+  // Cuts the power of that disk, whose worker is dead, and puts it on again.
+  void cut_power(CuttableDisk &disk);
+  // Keeps what is on the disk, and lets go of it. Its worker has ended.
+  void leave_disk();
+
   // Starts the worker, after the one before it has ended. Of onced: until it says that it is ready.
   void start_worker(const Words &more = {});
-  // The same, with the worker made to die at a step: for onced a kill point, for someone else's its mark.
-  void start_worker_to_be_killed(const std::string &point, const Words &more = {});
+  // The same, with the worker made to die as it comes to a step so often: for onced a kill point, for someone else's
+  // its mark.
+  void start_worker_to_be_killed(const std::string &point, std::size_t arrival = 1);
   // SIGTERM, and its end.
   void stop_worker();
   // Waits until the worker was killed at its step.
   void await_kill();
 
-  // Starts `onced send` with these jobs as its input.
+  // Starts `onced send` with these jobs as its input. It sends again as a worker that was started again greets it, and
+  // where `more` gives an acknowledgement timeout, after that.
   Child &start_sender(const std::vector<std::string> &jobs, const Words &more = {});
   // The same with bytes that are one job, or none.
   Child &start_raw_sender(const std::string &bytes);
@@ -96,8 +118,9 @@ public:
   // Redrives the only dead letter there is, which is of this job.
   void redrive(const std::string &job);
 
-  // Waits until the worker has settled so many deliveries of an attempt beyond the first, or of any.
-  void await_settled(std::size_t deliveries, bool redelivered);
+  // Waits until the worker, or the last sender, has told so many events of this name.
+  void await_worker_events(std::string_view name, std::size_t count = 1);
+  void await_sender_events(std::string_view name, std::size_t count);
 
   // Kills what still runs.
   void end_all();
@@ -112,7 +135,9 @@ public:
   [[nodiscard]] const std::vector<Json> &told() const { return told_; } // lines of senders, one an outcome
   [[nodiscard]] const std::vector<Redriven> &redriven() const { return redriven_; }
   [[nodiscard]] const std::vector<std::string> &jobs() const { return jobs_; } // every line that was to be sent
-  [[nodiscard]] std::filesystem::path data() const { return directory_ / "data"; }
+  [[nodiscard]] const std::vector<Moment> &moments() const { return moments_; }
+  [[nodiscard]] const std::filesystem::path &directory() const { return directory_; }
+  [[nodiscard]] std::filesystem::path data() const { return (disk_root_.empty() ? directory_ : disk_root_) / "data"; }
   [[nodiscard]] std::filesystem::path worker_events() const { return directory_ / "worker.events.jsonl"; }
   [[nodiscard]] const std::vector<std::filesystem::path> &sender_events() const { return sender_events_; }
   [[nodiscard]] std::string jobs_endpoint() const { return "ipc://" + (sockets_ / "jobs").string(); }
@@ -125,7 +150,8 @@ private:
   Child &start(const std::string &role, Words command, Child::OnLine on_line = {});
   Child &start_sending(Words arguments);
   [[nodiscard]] Json ask(const Words &command);
-  void on_mark(Child &worker, const std::string &line, bool kill);
+  void start_foreign_worker(std::size_t killed_at_mark);
+  void on_mark(Child &worker, const std::string &line, std::size_t killed_at_mark);
 
   const Setting &setting_;
   const ScenarioPlan &scenario_;
@@ -136,8 +162,11 @@ private:
   std::vector<Redriven> redriven_;
   std::vector<std::string> jobs_;
   std::vector<std::filesystem::path> sender_events_;
+  std::vector<Moment> moments_;
   std::string kill_point_; // of the worker that runs
-  unsigned threads_;       // of the workers
+  std::optional<SmallDisk> small_disk_;
+  std::optional<CuttableDisk> cuttable_disk_;
+  std::filesystem::path disk_root_; // empty: none is in use
 
   std::mutex mutex_; // guards the next
   std::vector<Mark> marks_;

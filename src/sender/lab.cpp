@@ -3,10 +3,12 @@
 #include <cstddef>
 #include <utility>
 
+#include "onced/limits.hpp"
+
 namespace onced::sender {
 
 std::optional<Lab> Lab::of(const SenderLab &knobs) {
-  if (!knobs.shuffle && knobs.loss_share <= 0) return std::nullopt;
+  if (!knobs.shuffle && knobs.loss_share <= 0 && !knobs.lose_first_replies) return std::nullopt;
   return std::optional<Lab>(std::in_place, Lab::Token{}, knobs);
 }
 
@@ -20,6 +22,11 @@ std::size_t Lab::disturb(std::vector<wire::BatchEntry> &entries) {
   for (std::size_t left = knobs_.shuffle ? entries.size() : 0; left > 1; --left)
     std::swap(entries[left - 1], entries[random_.next() % left]);
   return lost;
+}
+
+bool Lab::loses_reply(Sequence sequence) {
+  if (!knobs_.lose_first_replies || answered_once_.erase(sequence) > 0) return false;
+  return answered_once_.size() < limits::sender_jobs_max && answered_once_.insert(sequence).second;
 }
 
 } // namespace onced::sender

@@ -131,8 +131,8 @@ public:
   Impl(const SenderOptions &options, std::unique_ptr<Outbox> outbox, const SenderId &id, Clock &clock, Random &random,
        EventLog &log)
       : options_(options), clock_(clock), log_(log), outbox_(std::move(outbox)), id_(id),
-        kill_switch_(options.kill_switch), lab_(Lab::of(options.lab)), events_(options.deliveries, id),
-        redelivery_(redelivery_options(options), random) {
+        kill_switch_(options.kill_switch), lab_(Lab::of(options.lab)), redelivery_(redelivery_options(options), random),
+        events_(options.deliveries, id) {
     if (!outbox_) return;
     last_appended_ = outbox_->found().last_sequence;
     last_sequence_ = last_appended_;
@@ -200,14 +200,15 @@ private:
   std::optional<Lab> lab_;                // thread_ only
   Sequence read_up_to_{0};                // thread_ only: jobs of the outbox beyond it are not yet in redelivery_
   std::vector<wire::BatchEntry> entries_; // thread_ only
-  DeliveryEvents events_;                 // thread_ only
 
   mutable std::mutex mutex_; // guards the rest
   std::condition_variable changed_;
   Digester digester_;
   Redelivery redelivery_;
   Recovery recovery_;
+  DeliveryEvents events_;
   std::uint64_t lost_ = 0;
+  std::uint64_t lost_replies_ = 0;
   std::deque<Settled> settled_;
   std::size_t settled_bytes_ = 0; // what the settled jobs hold
   std::optional<Error> failure_;
@@ -289,6 +290,7 @@ Result<std::vector<Sequence>> Sender::Impl::hold(std::vector<Bytes> jobs) {
     } else {
       const Tag tag = digester_.tag(job);
       sequences.push_back(redelivery_.add(std::move(job), tag, clock_.wall()));
+      events_.kept(sequences.back(), tag);
     }
     kill_switch_.arrive(KillPoint::sender_after_outbox);
   }
@@ -320,8 +322,10 @@ Result<std::vector<Sequence>> Sender::Impl::hold_durably(std::vector<Bytes> jobs
   for (std::size_t job = 0; job < kept.size(); ++job)
     kill_switch_.arrive(KillPoint::sender_before_outbox);
   const auto appended = outbox_->append(kept, last);
-  for (std::size_t job = 0; appended && job < kept.size(); ++job)
+  for (std::size_t job = 0; appended && job < kept.size(); ++job) {
+    events_.kept(kept[job].sequence, kept[job].tag);
     kill_switch_.arrive(KillPoint::sender_after_outbox);
+  }
   lock.lock();
   appending_ = false;
   if (!appended) {
@@ -405,6 +409,7 @@ SenderStats Sender::Impl::stats() const {
   return {.resumed = resumed_,
           .resends = counters.resends,
           .lost = lost_,
+          .lost_replies = lost_replies_,
           .ignored_replies = counters.ignored_replies,
           .new_boots = recovery_.new_boots(),
           .recoveries = recovery_.times()};
@@ -540,6 +545,11 @@ void Sender::Impl::on_replies(const wire::Replies &replies, MonotonicTime now) {
     const std::scoped_lock lock(mutex_);
     recovery_.replied(replies.boot, now);
     for (const wire::Reply &reply : replies.replies) {
+      if (lab_ && lab_->loses_reply(reply.sequence)) {
+        ++lost_replies_;
+        events_.lost(reply);
+        continue;
+      }
       auto result = redelivery_.on_reply({.sequence = reply.sequence,
                                           .tag = reply.tag,
                                           .outcome = reply.outcome,

@@ -25,7 +25,7 @@ public:
     const bool with_worker = random_() % 2 == 0; // else every job is still in the outbox at the cut
     if (with_worker) worker_.start();
     submit_until_cut();
-    disk_.power_on();
+    power_on(disk_);
     check_outbox(with_worker);
     if (!with_worker) worker_.start();
     const Finished sent = run_command(worker_.send({"--outbox", outbox_.string(), "--deadline", "120s"}));

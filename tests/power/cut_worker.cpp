@@ -106,7 +106,7 @@ private:
   // What was acknowledged before this look must be there now.
   void power_on() {
     const auto acknowledged = ledger_.names();
-    disk_.power_on();
+    testing::power_on(disk_);
     const Fates found = scan_worker(worker_.data());
     report_.acknowledged = acknowledged.size();
     report_.acknowledged_bad = 0;
@@ -165,6 +165,11 @@ void cut_under(Process &process, const CuttableDisk &disk) {
 
 void pause(std::uint64_t chance) {
   std::this_thread::sleep_for(std::chrono::milliseconds(chance % 80));
+}
+
+void power_on(CuttableDisk &disk) {
+  SystemClock clock;
+  disk.power_on(rehearsal::Patience(clock, [] { return false; }));
 }
 
 CutReport cut_worker(CuttableDisk &disk, const CutOptions &options, bool again) {

@@ -6,10 +6,12 @@
 #include <stdexcept>
 #include <string>
 
-#include "power/disk.hpp"
+#include "rehearsal/disk.hpp"
 #include "support/process.hpp"
 
 namespace onced::testing {
+
+using rehearsal::CuttableDisk;
 
 // A promise was broken, or something failed that must not.
 class Broken : public std::runtime_error {
@@ -38,6 +40,8 @@ struct CutOptions {
 // Stops the process first, as a power cut does: an fdatasync that is under way as the file system is shut down may
 // report success for what is lost, which must not be told to anybody.
 void cut_under(Process &process, const CuttableDisk &disk);
+// Mounts it again. No file on it may be open.
+void power_on(CuttableDisk &disk);
 
 // A moment, of some milliseconds.
 void pause(std::uint64_t chance);

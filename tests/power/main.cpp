@@ -101,6 +101,8 @@ std::string_view name_of(Kind kind) {
   return "outbox";
 }
 
+using rehearsal::StageUnavailable;
+
 CutReport cut_once(CuttableDisk &disk, const Options &options, std::uint64_t seed,
                    const std::filesystem::path &elsewhere) {
   const CutOptions cut{.seed = seed, .durability = options.durability, .expects_loss = options.is_control()};
@@ -151,13 +153,13 @@ int conclude(const Options &options, const Sums &sums) {
 int campaign(const Options &options, const std::filesystem::path &directory) {
   std::uint64_t seed = options.seed;
   try {
-    enter_own_mounts();
+    if (const auto obstacle = rehearsal::enter_own_mounts(); !obstacle.empty()) throw StageUnavailable(obstacle);
     CuttableDisk disk(directory);
     Sums sums;
     for (; seed < options.seed + options.cuts; ++seed)
       sums.add(cut_once(disk, options, seed, directory));
     return conclude(options, sums);
-  } catch (const DiskUnavailable &reason) {
+  } catch (const StageUnavailable &reason) {
     std::cout << "skipped: " << reason.what() << '\n';
     return exit_skipped;
   } catch (const std::exception &error) {

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <filesystem>
-#include <fstream>
-#include <string>
+#include <optional>
 
-#include <sys/mount.h>
-
+#include "rehearsal/disk.hpp"
 #include "support/temp_directory.hpp"
 
 namespace onced::testing {
@@ -13,29 +11,23 @@ namespace onced::testing {
 // A file system of its own, a few MiB large, in memory. It takes root to mount one.
 class SmallDisk {
 public:
-  SmallDisk() { mounted_ = ::mount("tmpfs", path().c_str(), "tmpfs", 0, "size=24m") == 0; }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(path().c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk &) = delete;
-  SmallDisk &operator=(const SmallDisk &) = delete;
-
-  [[nodiscard]] bool is_mounted() const { return mounted_; }
-  [[nodiscard]] const std::filesystem::path &path() const { return directory_.path(); }
-
-  // Fills it to its end, or until so much is free.
-  void fill(std::uintmax_t free_bytes = 0) const {
-    const std::string block(64UL * 1024, 'x');
-    std::ofstream file(path() / "filler", std::ios::binary);
-    while (std::filesystem::space(path()).available > free_bytes &&
-           file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
+  SmallDisk() {
+    try {
+      disk_.emplace(directory_.path() / "disk");
+    } catch (const rehearsal::StageUnavailable &) { // not mounted
     }
   }
-  void free() const { std::filesystem::remove(path() / "filler"); }
+
+  [[nodiscard]] bool is_mounted() const { return disk_.has_value(); }
+  [[nodiscard]] std::filesystem::path path() const { return directory_.path() / "disk"; }
+
+  // Fills it to its end, or until so much is free.
+  void fill(std::uintmax_t free_bytes = 0) const { disk_.value().fill(free_bytes); }
+  void free() const { disk_.value().free(); }
 
 private:
   TempDirectory directory_;
-  bool mounted_ = false;
+  std::optional<rehearsal::SmallDisk> disk_;
 };
 
 } // namespace onced::testing

@@ -1,0 +1,59 @@
+#include "rehearsal/measures.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace onced::rehearsal {
+namespace {
+
+Json measure(const std::string &name, const Json &value, const std::string &unit, const Json &numerator,
+             const Json &denominator, const std::string &window) {
+  return {{"name", name},    {"value", value}, {"unit", unit}, {"numerator", numerator}, {"denominator", denominator},
+          {"window", window}};
+}
+
+Json ratio(std::uint64_t numerator, std::uint64_t denominator, double factor) {
+  if (denominator == 0) return nullptr;
+  return factor * static_cast<double>(numerator) / static_cast<double>(denominator);
+}
+
+} // namespace
+
+Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
+  const std::string window = "this run, all scenarios that ran";
+  std::uint64_t deliveries = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t double_effects = 0;
+  std::vector<double> recovery;
+  for (std::size_t at = 0; at < facts_scenarios.size(); ++at) {
+    const Json &facts = facts_scenarios.at(at);
+    const Json &seen = facts.at("seen");
+    if (seen.is_null() || facts.at("is_control")) continue;
+    const Json &observed = observed_scenarios.at(at);
+    const auto stored = seen.at("stored").get<std::uint64_t>();
+    deliveries += observed.at("evidence").size();
+    accepted += stored + seen.at("duplicate").get<std::uint64_t>() + seen.at("settled").get<std::uint64_t>();
+    duplicates += seen.at("duplicate").get<std::uint64_t>();
+    const auto effects = seen.at("effects").get<std::uint64_t>();
+    const auto wanted = facts.at("expected").value("effects", std::uint64_t{0});
+    double_effects += effects > wanted ? effects - wanted : 0;
+    for (const Json &time : observed.at("recovery_ms"))
+      recovery.push_back(time);
+  }
+  std::sort(recovery.begin(), recovery.end());
+  const Json p50 = recovery.empty() ? Json() : Json(recovery[(recovery.size() - 1) / 2]);
+  const Json max = recovery.empty() ? Json() : Json(recovery.back());
+  return Json::array(
+      {measure("duplicate_effects_per_1000_accepted_jobs", ratio(double_effects, accepted, 1000), "per 1,000",
+               double_effects, accepted, window),
+       measure("reconciled_jobs_per_100_failures", nullptr, "not applicable", 0, 0, window),
+       measure("recovery_p50_ms", p50, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
+       measure("recovery_max_ms", max, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
+       measure("duplicate_rate", ratio(duplicates, accepted, 1), "of accepted", duplicates, accepted, window),
+       measure("duplicate_volume", duplicates, "deliveries", duplicates, deliveries, window)});
+}
+
+} // namespace onced::rehearsal

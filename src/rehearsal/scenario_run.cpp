@@ -1,0 +1,244 @@
+#include "rehearsal/scenario_run.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "rehearsal/evidence.hpp"
+#include "rehearsal/scenarios.hpp"
+#include "rehearsal/text.hpp"
+#include "rehearsal/time.hpp"
+
+namespace onced::rehearsal {
+namespace {
+
+std::map<std::pair<std::string, std::string>, std::uint64_t> tally_of(const std::vector<Json> &told) {
+  std::map<std::pair<std::string, std::string>, std::uint64_t> tally;
+  for (const Json &line : told)
+    ++tally[{line.value("operation_id", ""), line["outcome"].get<std::string>()}];
+  return tally;
+}
+
+Json outcomes_of(const std::vector<Json> &told) {
+  Json outcomes = Json::array();
+  for (const auto &[name, count] : tally_of(told)) {
+    outcomes.push_back({{"operation_id", null_or(name.first)}, {"outcome", name.second}, {"count", count}});
+  }
+  return outcomes;
+}
+
+Json counts_of(const ScenarioCounts &counts) {
+  Json json = Json::object();
+  for (const std::string_view name : count_names) {
+    if (const auto found = counts.find(name); found != counts.end()) json[std::string(name)] = found->second;
+  }
+  if (const auto found = counts.find("effects_min"); found != counts.end()) json["effects_min"] = found->second;
+  return json;
+}
+
+ScenarioCounts seen_of(const std::vector<Json> &told, const EffectCounts &before, const EffectCounts &after) {
+  ScenarioCounts seen;
+  for (const std::string_view name : count_names)
+    seen[std::string(name)] = 0;
+  for (const Json &line : told) {
+    ++seen[line["outcome"].get<std::string>()];
+  }
+  seen["effects"] = after.results - before.results;
+  seen["dead_letters"] = after.dead_letters - before.dead_letters;
+  return seen;
+}
+
+Json differences_of(const ScenarioCounts &expected, const ScenarioCounts &seen) {
+  Json differences = Json::array();
+  for (const auto &[name, count] : seen) {
+    const auto found = expected.find(name);
+    const std::uint64_t wanted = found == expected.end() ? 0 : found->second;
+    if (wanted == count) continue;
+    differences.push_back(name + ": expected " + std::to_string(wanted) + ", seen " + std::to_string(count));
+  }
+  return differences;
+}
+
+Json processes_of(const Stage &stage) {
+  Json processes = Json::array();
+  for (const auto &child : stage.children()) {
+    processes.push_back({{"role", child->role()},
+                         {"command", joined(child->command())},
+                         {"pid", child->id()},
+                         {"started_at", iso_time(child->started_at())},
+                         {"ended_at", iso_time(child->ended_at())},
+                         {"end", child->end()}});
+  }
+  return processes;
+}
+
+Json queries_of(const Stage &stage) {
+  Json queries = Json::array({joined(stage.count_command())});
+  if (!stage.setting().is_foreign()) {
+    queries.push_back("ldb --db=" + (stage.data() / "db").string() +
+                      " --column_family=operations scan --hex --no_value | wc -l");
+  }
+  return queries;
+}
+
+std::string worker_name(const Setting &setting, const Scenario &scenario) {
+  if (!scenario.guard.empty()) return "unguarded: " + std::string(scenario.guard);
+  return setting.is_foreign() ? "command" : "onced";
+}
+
+// The plan with the unguarded worker in the place of its own.
+Plan control_plan(const Plan &plan, const std::string &guard, const std::string &command) {
+  Plan control = plan;
+  control.worker.command = {command,     "--data",    "{data}",  "--jobs", "{jobs}",
+                            "--replies", "{replies}", "--guard", guard,    "--wait"};
+  control.worker.count = {command, "--data", "{data}", "--count"};
+  control.worker.kill_when = "committed";
+  return control;
+}
+
+// What a scenario is before it is played; where it is skipped it stays so.
+Played blank(const Setting &setting, const ScenarioPlan &plan, const Scenario &scenario) {
+  Played played;
+  played.facts = {{"name", plan.name},
+                  {"title", scenario.title},
+                  {"worker", worker_name(setting, scenario)},
+                  {"is_control", !scenario.guard.empty()},
+                  {"status", "skipped"},
+                  {"why", nullptr},
+                  {"kill_point", null_or(std::string(scenario.kill_point))},
+                  {"expected", counts_of(plan.expected)},
+                  {"seen", nullptr},
+                  {"differences", Json::array()},
+                  {"effects_before", nullptr},
+                  {"effects_after", nullptr},
+                  {"outcomes", Json::array()}};
+  played.observed = {{"name", plan.name},        {"started_at", nullptr},
+                     {"ended_at", nullptr},      {"directory", nullptr},
+                     {"endpoints", nullptr},     {"processes", Json::array()},
+                     {"queries", Json::array()}, {"timeline", Json::array()},
+                     {"backlog", Json::array()}, {"recovery_ms", Json::array()},
+                     {"evidence", Json::array()}};
+  return played;
+}
+
+// What the senders were told, `stored` and `duplicate` as one word where it is chance which of both they were told
+// first.
+std::vector<Json> told_to_senders(const Stage &stage, const Scenario &scenario) {
+  std::vector<Json> told = stage.told();
+  for (Json &line : told) {
+    Json &outcome = line["outcome"];
+    if (scenario.may_be_told_either && (outcome == "stored" || outcome == "duplicate")) outcome = "settled";
+  }
+  return told;
+}
+
+void fill_counts(Json &facts, const std::vector<Json> &told, const ScenarioPlan &plan, const EffectCounts &before,
+                 const EffectCounts &after) {
+  const ScenarioCounts seen = seen_of(told, before, after);
+  facts["differences"] = differences_of(plan.expected, seen);
+  facts["status"] = facts["differences"].empty() ? "passed" : "failed";
+  facts["seen"] = counts_of(seen);
+  facts["effects_before"] = before.results;
+  facts["effects_after"] = after.results;
+  facts["outcomes"] = outcomes_of(told);
+}
+
+// How many doubles chance gives is no fact; that there are as many as expected is.
+void fill_control(Json &facts, const Stage &stage, const ScenarioPlan &plan, std::uint64_t effects) {
+  const std::uint64_t wanted = plan.expected.at("effects_min");
+  const std::set<std::string> jobs(stage.setting().plan.seeds.operation_ids.begin(),
+                                   stage.setting().plan.seeds.operation_ids.end());
+  const std::uint64_t shown = std::min(effects, wanted);
+  const std::uint64_t doubles = shown > jobs.size() ? shown - jobs.size() : 0;
+  facts["seen"] = {{"effects", shown}, {"jobs", jobs.size()}, {"double_effects", doubles}};
+  facts["status"] = shown == wanted && doubles > 0 ? "passed" : "failed";
+  if (facts["status"] == "failed") {
+    facts["differences"].push_back("effects: expected " + std::to_string(wanted) +
+                                   " or more, and more than jobs; seen " + std::to_string(effects));
+  }
+}
+
+void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
+  const EffectCounts before; // the directory is fresh
+  const EffectCounts after = stage.count();
+  if (scenario.guard.empty()) {
+    fill_counts(played.facts, told_to_senders(stage, scenario), plan, before, after);
+  } else {
+    fill_control(played.facts, stage, plan, after.results);
+  }
+  const auto evidence = gather_evidence(stage, scenario.has_backlog);
+  if (!evidence) throw StageFailure("the evidence cannot be read: " + describe(evidence.error()));
+  if (evidence->in_hand_max > burst_window_jobs) {
+    throw StageFailure(std::to_string(evidence->in_hand_max) + " jobs were in hand at once, more than the window");
+  }
+  played.observed["timeline"] = evidence->timeline;
+  played.observed["backlog"] = evidence->backlog;
+  played.observed["recovery_ms"] = evidence->recovery_ms;
+  played.observed["evidence"] = evidence->rows;
+  played.observed["queries"] = queries_of(stage);
+}
+
+void play_to_its_end(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
+  try {
+    scenario.play(stage);
+    stage.stop_worker();
+    stage.leave_disk();
+    fill(played, stage, plan, scenario);
+  } catch (const StageFailure &failure) {
+    played.facts["status"] = "failed";
+    played.facts["why"] = failure.what();
+  } catch (const std::filesystem::filesystem_error &failure) {
+    played.facts["status"] = "failed";
+    played.facts["why"] = failure.what();
+  } catch (const StageUnavailable &reason) {
+    played.facts["why"] = reason.what();
+  }
+}
+
+Played play_on_stage(const Setting &setting, const ScenarioPlan &plan, const std::filesystem::path &directory,
+                     const std::filesystem::path &sockets, const Scenario &scenario, Played played) {
+  Clock &clock = setting.patience.clock();
+  played.observed["started_at"] = iso_time(clock.wall());
+  played.observed["directory"] = directory.string();
+  Stage stage(setting, plan, directory, sockets);
+  played.observed["endpoints"] = {{"jobs", stage.jobs_endpoint()}, {"replies", stage.replies_endpoint()}};
+  play_to_its_end(played, stage, plan, scenario);
+  stage.end_all();
+  played.observed["processes"] = processes_of(stage);
+  played.observed["ended_at"] = iso_time(clock.wall());
+  return played;
+}
+
+Played play_control(const Setting &setting, const ScenarioPlan &plan, const std::filesystem::path &directory,
+                    const std::filesystem::path &sockets, const Scenario &scenario, Played played) {
+  const std::string command = setting.command + "-unguarded";
+  if (!std::filesystem::exists(command)) {
+    played.facts["why"] = "the unguarded worker, onced-unguarded, is not beside onced";
+    return played;
+  }
+  const Plan control = control_plan(setting.plan, std::string(scenario.guard), command);
+  const Setting control_setting{.plan = control,
+                                .command = setting.command,
+                                .seed = setting.seed,
+                                .fast = setting.fast,
+                                .mounts_obstacle = setting.mounts_obstacle,
+                                .patience = setting.patience};
+  return play_on_stage(control_setting, plan, directory, sockets, scenario, std::move(played));
+}
+
+} // namespace
+
+Played play(const Setting &setting, const ScenarioPlan &plan, const std::filesystem::path &directory,
+            const std::filesystem::path &sockets) {
+  const Scenario &scenario = *find_scenario(plan.name);
+  Played played = blank(setting, plan, scenario);
+  if (!scenario.guard.empty()) return play_control(setting, plan, directory, sockets, scenario, std::move(played));
+  if (setting.is_foreign() && !scenario.foreign_obstacle.empty()) {
+    played.facts["why"] = scenario.foreign_obstacle;
+    return played;
+  }
+  return play_on_stage(setting, plan, directory, sockets, scenario, std::move(played));
+}
+
+} // namespace onced::rehearsal

@@ -1,0 +1,113 @@
+#include "rehearsal/timeline.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace onced::rehearsal {
+namespace {
+
+class Timeline {
+public:
+  Timeline(const Stage &stage, const std::vector<Delivery> &deliveries) : stage_(stage), deliveries_(deliveries) {}
+
+  std::vector<Json> draw() {
+    add_processes();
+    for (const Moment &moment : stage_.moments())
+      add(micros_of(moment.at), moment.what, nullptr, moment.detail);
+    add_store();
+    if (stage_.kills().empty() && !has_moments_) return {};
+    add_job();
+    std::stable_sort(line_.begin(), line_.end(),
+                     [](const Json &one, const Json &other) { return one["at_us"] < other["at_us"]; });
+    return std::move(line_);
+  }
+
+private:
+  void add(Micros at, const std::string &what, const Delivery *delivery, const std::string &detail) {
+    if (at == 0) return;
+    line_.push_back({{"at", iso_time(time_of(at))},
+                     {"at_us", at},
+                     {"what", what},
+                     {"operation_id", delivery == nullptr ? Json() : Json(delivery->operation_id)},
+                     {"attempt", delivery == nullptr ? Json() : Json(delivery->attempt)},
+                     {"detail", detail}});
+  }
+
+  void add_processes() {
+    bool worker_was_started = false;
+    for (const auto &child : stage_.children()) {
+      const bool is_worker = child->role() == "worker";
+      add(micros_of(child->started_at()), is_worker && worker_was_started ? "restart" : "start", nullptr,
+          child->role());
+      add(micros_of(child->ended_at()), child->was_killed() ? "kill" : "end", nullptr,
+          child->role() + ", " + child->end());
+      worker_was_started = worker_was_started || is_worker;
+    }
+  }
+
+  void add_store() {
+    for (const auto &[event, line] : events_of(stage_.worker_events())) {
+      const auto at = event["at_us"].get<Micros>();
+      if (event["event"] == "store.unavailable") add(at, "unavailable", nullptr, event.value("cause", ""));
+      if (event["event"] == "store.reopened") add(at, "available", nullptr, "the store was opened again");
+      has_moments_ = has_moments_ || event["event"] == "store.unavailable";
+    }
+  }
+
+  void add_job() {
+    if (deliveries_.empty()) return;
+    auto first = std::find_if(deliveries_.begin(), deliveries_.end(),
+                              [](const Delivery &delivery) { return !delivery.killed.empty(); });
+    if (first == deliveries_.end()) first = deliveries_.begin();
+    bool published = false;
+    for (const Delivery &delivery : deliveries_) {
+      if (delivery.operation_id != first->operation_id) continue;
+      add(delivery.published, published ? "redelivery" : "publish", &delivery, "");
+      published = true;
+      add(delivery.consumed, "consume", &delivery, "");
+      add(delivery.committed, "commit", &delivery, "");
+      add(delivery.acknowledged, "acknowledgement", &delivery, delivery.outcome);
+    }
+  }
+
+  const Stage &stage_;
+  const std::vector<Delivery> &deliveries_;
+  std::vector<Json> line_;
+  bool has_moments_ = false;
+};
+
+} // namespace
+
+std::vector<Json> timeline_of(const Stage &stage, const std::vector<Delivery> &deliveries) {
+  return Timeline(stage, deliveries).draw();
+}
+
+std::vector<BacklogPoint> backlog_of(const Stage &stage, const std::vector<Delivery> &deliveries) {
+  struct Change {
+    int waiting = 0;
+    int in_hand = 0;
+  };
+  std::map<Micros, Change> changes;
+  for (const std::filesystem::path &stream : stage.sender_events()) {
+    for (const auto &[event, line] : events_of(stream)) {
+      if (event["event"] == "job.kept") ++changes[event["at_us"].get<Micros>()].waiting;
+      if (event["event"] == "delivery.acknowledged") --changes[event["at_us"].get<Micros>()].waiting;
+    }
+  }
+  for (const Delivery &delivery : deliveries) {
+    if (delivery.consumed == 0 || delivery.settled == 0) continue;
+    ++changes[delivery.consumed].in_hand;
+    --changes[delivery.settled].in_hand;
+  }
+  std::vector<BacklogPoint> backlog;
+  Change sum;
+  for (const auto &[at, change] : changes) {
+    sum.waiting += change.waiting;
+    sum.in_hand += change.in_hand;
+    backlog.push_back({at, static_cast<std::size_t>(sum.waiting), static_cast<std::size_t>(sum.in_hand)});
+  }
+  return backlog;
+}
+
+} // namespace onced::rehearsal
