@@ -91,19 +91,22 @@ private:
     }
   }
 
-  // A reply names no attempt: it answers the last that was settled so by then, or else the last that was published.
+  // A reply names no attempt: it answers the last that was settled so by then. Where the worker has told nothing, it is
+  // the last that was published and has no outcome yet.
   Delivery *answered_by(const Json &event, std::size_t stream) {
     const auto at = event["at_us"].get<Micros>();
-    Delivery *answered = nullptr;
+    Delivery *settled_so = nullptr;
+    Delivery *open = nullptr;
     for (Delivery &delivery : deliveries_) {
       if (delivery.published > at) break;
       if (delivery.sender != event["sender"] || delivery.stream != stream || delivery.sequence != event["sequence"]) {
         continue;
       }
-      const bool settled_so = delivery.settled != 0 && delivery.outcome == event["outcome"] && delivery.settled <= at;
-      if (answered == nullptr || answered->outcome != event["outcome"] || settled_so) answered = &delivery;
+      const bool settled = delivery.settled != 0 && delivery.settled <= at;
+      if (settled && delivery.outcome == event["outcome"]) settled_so = &delivery;
+      if (delivery.outcome.empty()) open = &delivery;
     }
-    return answered;
+    return settled_so != nullptr ? settled_so : open;
   }
 
   // A reply that the sender has thrown away tells us, and not the sender, what became of the delivery.

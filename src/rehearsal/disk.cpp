@@ -87,6 +87,7 @@ SmallDisk::SmallDisk(std::filesystem::path mount_point) : mount_point_(std::move
 
 SmallDisk::~SmallDisk() {
   ::umount2(mount_point_.c_str(), MNT_DETACH);
+  ::rmdir(mount_point_.c_str());
 }
 
 void SmallDisk::fill(std::uintmax_t free_bytes) const {
@@ -108,12 +109,23 @@ CuttableDisk::CuttableDisk(const std::filesystem::path &directory)
   std::ofstream(image_).close();
   std::filesystem::resize_file(image_, image_bytes);
   std::filesystem::create_directory(mount_point_);
-  run({"mkfs.ext4", "-q", "-F", image_.string()});
-  mount();
+  try {
+    run({"mkfs.ext4", "-q", "-F", image_.string()});
+    mount();
+  } catch (const StageUnavailable &) {
+    remove();
+    throw;
+  }
 }
 
 CuttableDisk::~CuttableDisk() {
   if (mounted_) ::umount2(mount_point_.c_str(), MNT_DETACH);
+  remove();
+}
+
+void CuttableDisk::remove() const noexcept {
+  ::unlink(image_.c_str());
+  ::rmdir(mount_point_.c_str());
 }
 
 void CuttableDisk::mount() {

@@ -54,6 +54,7 @@ public:
 
 private:
   void mount();
+  void remove() const noexcept;
 
   std::filesystem::path image_;
   std::filesystem::path mount_point_;

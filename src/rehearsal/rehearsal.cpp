@@ -89,6 +89,24 @@ Json counts_of(const std::vector<Played> &played) {
           {"skipped", with("skipped")}};
 }
 
+// Whether it was played to an end.
+bool was_played(const std::vector<Played> &played, const std::string &name) {
+  return std::any_of(played.begin(), played.end(),
+                     [&](const Played &one) { return one.facts["name"] == name && !one.facts["seen"].is_null(); });
+}
+
+Json cannot_reproduce(const std::vector<Played> &played) {
+  Json texts = Json::array();
+  if (was_played(played, "power loss")) {
+    texts.push_back("a disk that loses or reorders what it was given: the power loss takes what the kernel still held");
+  } else {
+    texts.push_back("a power cut: processes are killed, so what the kernel holds survives");
+  }
+  texts.push_back("a disk that lies about fdatasync");
+  texts.push_back("a network: worker and sender are on one machine, over ipc sockets");
+  return texts;
+}
+
 Json facts_of(const Setting &setting, const RehearsalOptions &options, const std::vector<Played> &played) {
   const Plan &plan = setting.plan;
   const Json counts = counts_of(played);
@@ -121,11 +139,12 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
        {{"seed", "onced send " + plan.seeds.file},
         {"rerun", "onced rehearse --rerun RECORD_DIR"},
         {"verify", "onced rehearse --verify RECORD_DIR"}}},
-      {"cannot_reproduce",
-       {"a power cut: processes are killed, so what the kernel holds survives", "a disk that lies about fdatasync",
-        "a network: worker and sender are on one machine, over ipc sockets"}},
+      {"cannot_reproduce", cannot_reproduce(played)},
       {"unproven",
-       {"retries beyond the deadline of a sender", "the timeout at its full length, where --fast shortens it",
+       {"retries beyond the deadline of a sender",
+        "retries by timeout but in the lost acknowledgement: elsewhere the greeting of the restarted worker comes "
+        "first",
+        "the timeout at its full length, where --fast shortens it",
         "reconciliation of effects outside the store: not applicable until there are queued jobs"}}};
   if (!setting.is_foreign()) {
     facts["constraint"] = {
