@@ -21,12 +21,22 @@ struct Key {
   auto operator<=>(const Key &) const = default;
 };
 
+// The same, for whoever reads a record of a rehearsal.
+inline constexpr std::string_view key_definition =
+    "a tag, then the effect key where the job has one, else type and operation id, each length-prefixed; "
+    "compared byte by byte";
+
 // Writes the job's key into `key`, reusing its memory. The job must have come from a parser.
 void assign_key(const Job &job, Key &key);
 
 // The keys behind the two ways to ask for a row. The lengths must be within limits.hpp.
 [[nodiscard]] Key key_of_operation(std::string_view type, std::string_view operation_id);
 [[nodiscard]] Key key_of_effect(std::string_view effect_key);
+
+// What "the same payload" means, for the same reader; `Digester::intent` makes it.
+inline constexpr std::string_view digest_definition = "SHA-256 over the version of the canonical form, type and "
+                                                      "canonical payload, length-prefixed; not over ids, attempts, "
+                                                      "times or trace context";
 
 // SHA-256 through OpenSSL with one context reused. One thread at a time. The constructor throws std::runtime_error
 // where OpenSSL has no SHA-256 (a broken installation).

@@ -186,6 +186,12 @@ struct Counts {
   std::uint64_t pending = 0;
 };
 
+// What `Store::commit` does, for whoever reads a record of a rehearsal.
+inline constexpr std::string_view transaction_definition =
+    "RocksDB TransactionDB: look every key up; of those that are absent lock the key, read it again for update, put "
+    "the row "
+    "only where it is still absent, commit the batch with a synced log; the reply follows the commit";
+
 // The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
 // All calls may be made from any thread, except that nothing may run beside the destructor.
 class Store {

@@ -19,8 +19,8 @@ namespace onced {
 // Knobs of the lab: what a bad network does to replies, done by the worker itself and repeated by a seed. Unset they
 // cost nothing.
 struct WorkerLab {
-  double drop_share = 0;              // 0 to 1: of the frames of replies, the share that is dropped
-  std::chrono::milliseconds delay{0}; // how long every frame is held back, answers to queries included
+  double drop_share = 0;                     // 0 to 1: of the frames of replies, the share that is dropped
+  std::chrono::milliseconds delay{0};        // how long every frame is held back, answers to queries included
   std::chrono::milliseconds delay_commit{0}; // how long a worker thread waits before each commit
   std::uint64_t seed = 0;
 };

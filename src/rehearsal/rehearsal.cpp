@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "onced/digest.hpp"
-#include "rehearsal/constraint.hpp"
+#include "onced/store.hpp"
 #include "rehearsal/measures.hpp"
 #include "rehearsal/scenario_run.hpp"
 #include "rehearsal/scenarios.hpp"
@@ -111,7 +111,6 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
   const Plan &plan = setting.plan;
   const Json counts = counts_of(played);
   const bool passed = counts["failed"] == 0 && counts["passed"] > 0;
-  const Constraint definition = constraint();
   Json facts{
       {"verdict", passed ? "passed" : "failed"},
       {"counts", counts},
@@ -147,8 +146,10 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
         "the timeout at its full length, where --fast shortens it",
         "reconciliation of effects outside the store: not applicable until there are queued jobs"}}};
   if (!setting.is_foreign()) {
-    facts["constraint"] = {
-        {"key", definition.key}, {"digest", definition.digest}, {"transaction", definition.transaction}};
+    facts["constraint"] = {{"key", key_definition},
+                           {"digest", std::string(digest_definition) + "; the form's version is " +
+                                          std::to_string(canonical_form_version)},
+                           {"transaction", transaction_definition}};
   }
   for (const Played &one : played)
     facts["scenarios"].push_back(one.facts);

@@ -101,7 +101,7 @@ std::string_view name_of(Kind kind) {
   return "outbox";
 }
 
-using rehearsal::StageUnavailable;
+using onced::rehearsal::StageUnavailable;
 
 CutReport cut_once(CuttableDisk &disk, const Options &options, std::uint64_t seed,
                    const std::filesystem::path &elsewhere) {
@@ -153,7 +153,7 @@ int conclude(const Options &options, const Sums &sums) {
 int campaign(const Options &options, const std::filesystem::path &directory) {
   std::uint64_t seed = options.seed;
   try {
-    if (const auto obstacle = rehearsal::enter_own_mounts(); !obstacle.empty()) throw StageUnavailable(obstacle);
+    if (const auto obstacle = onced::rehearsal::enter_own_mounts(); !obstacle.empty()) throw StageUnavailable(obstacle);
     CuttableDisk disk(directory);
     Sums sums;
     for (; seed < options.seed + options.cuts; ++seed)

@@ -6,6 +6,7 @@ import datetime
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -17,6 +18,10 @@ import browser  # noqa: E402
 SAMPLE = json.loads((pathlib.Path(__file__).parent / "sample_record.json").read_text())
 RENDER = os.environ.get("RENDER_PAGE", "build/release/render_page")
 HOSTILE = "<img src=x onerror=window.hostile=1><!--<script></script><script>window.hostile=1</script>\"'&amp;"
+# Drawn texts that reach out of their drawing.
+CUT_TEXTS = """[...document.querySelectorAll('svg text')].filter(text => text.getClientRects().length).filter(text => {
+  const box = text.getBBox(), frame = text.ownerSVGElement.viewBox.baseVal;
+  return box.x < 0 || box.y < 0 || box.x + box.width > frame.width || box.y + box.height > frame.height; }).map(text => text.textContent)"""
 VISIBLE_ROWS = "document.querySelectorAll('#evidence-table tbody:not([hidden])').length"
 
 
@@ -26,6 +31,23 @@ def render(record):
 
 def deliveries(record):
     return [row for scenario in record["observed"]["scenarios"] for row in scenario["evidence"]]
+
+
+def place_of(name):
+    return [scenario["name"] for scenario in SAMPLE["facts"]["scenarios"]].index(name)
+
+
+def with_power_loss():
+    """The sample, in which the power loss ran: a timeline of it, with more words of a reason than there is room for."""
+    record = copy.deepcopy(SAMPLE)
+    steps = [("start", None, "worker"), ("start", None, "sender"), ("publish", 1, None), ("consume", 1, None),
+             ("power loss", None, "the file system was shut down without its unsynced bytes, in " + "/a/long/directory" * 5),
+             ("kill", None, "worker, killed by signal 9"), ("restart", None, "worker"), ("redelivery", 12, None), ("consume", 12, None),
+             ("commit", 12, None), ("acknowledgement", 12, "stored"), ("end", None, "worker, exit 0")]
+    record["observed"]["scenarios"][place_of("power loss")]["timeline"] = [
+        {"at": "2027-01-01T09:00:27.000000Z", "at_us": 1798794027000000 + 20_000 * at, "what": what, "operation_id": "order-1001" if attempt else None,
+         "attempt": attempt, "detail": detail} for at, (what, attempt, detail) in enumerate(steps)]
+    return record
 
 
 def made_hostile(value, name=""):
@@ -65,11 +87,11 @@ class Page(unittest.TestCase):
 
     def test_the_verdict_comes_first_with_expected_beside_seen(self):
         self.open(SAMPLE)
-        self.assertTrue(self.text("#verdict").startswith("Passed. 12 of 12 scenarios"))
+        self.assertTrue(self.text("#verdict").startswith("Passed. 13 of 13 scenarios"))
         rows = self.value("[...document.querySelectorAll('#scenarios tbody tr')].map(row => [...row.cells].map(cell => cell.innerText))")
         self.assertEqual(len(SAMPLE["facts"]["scenarios"]), len(rows))
         self.assertIn("duplicate publish", rows[1][0])
-        self.assertEqual(["4\u00a0effects · 4\u00a0stored · 4\u00a0duplicate"] * 2 + ["✓ as expected"], rows[1][1:])
+        self.assertEqual(["4\u00a0effects\u00a0· 4\u00a0stored\u00a0· 4\u00a0duplicate"] * 2 + ["✓ as expected"], rows[1][1:])
 
     def test_each_control_stands_beside_a_guarded_scenario(self):
         self.open(SAMPLE)
@@ -78,10 +100,112 @@ class Page(unittest.TestCase):
 
     def test_each_kill_has_a_timeline_that_names_its_events_in_order(self):
         self.open(SAMPLE)
-        labels = self.value("[...document.querySelectorAll('svg')].map(drawing => drawing.getAttribute('aria-label'))")
+        labels = self.value("[...document.querySelectorAll('#timelines svg')].map(drawing => drawing.getAttribute('aria-label'))")
         timelines = [scenario for scenario in SAMPLE["observed"]["scenarios"] if scenario["timeline"]]
         self.assertEqual([scenario["name"] for scenario in timelines], [label.split(":")[0] for label in labels])
         self.assertIn("kill after commit: start, start, publish, consume, commit, kill, restart, redelivery, consume, acknowledgement", labels)
+
+    def drawing(self, label):
+        """The shapes of a timeline, by class, each with its attributes."""
+        return self.value(f"""(() => {{ const shapes = {{}}, drawn = [...document.querySelectorAll('#timelines svg')].find(svg => svg.getAttribute('aria-label').startsWith({json.dumps(label)}));
+          for (const shape of drawn.querySelectorAll('[class]')) (shapes[shape.getAttribute('class')] ||= []).push(
+            Object.fromEntries([...shape.attributes].map(({{ name, value }}) => [name, isNaN(value) ? value : Number(value)]).concat([['text', shape.textContent]])));
+          return shapes; }})()""")
+
+    def test_a_worker_is_drawn_hollow_from_unavailable_to_available(self):
+        self.open(SAMPLE)
+        labels = self.value("[...document.querySelectorAll('#timelines svg')].map(drawing => drawing.getAttribute('aria-label'))")
+        self.assertIn("store unavailable: start, start, publish, consume, unavailable (No space left on device), redelivery, available, redelivery, consume, "
+                      "commit, acknowledgement", labels)
+        shapes = self.drawing("store unavailable")
+        stop, = [line["y1"] for line in shapes["kill"] if line["y1"] == line["y2"]]
+        dots = [dot["cy"] for dot in shapes["dot"]]
+        hollow, = shapes["hollow"]
+        self.assertEqual(stop, hollow["y"])
+        self.assertIn(hollow["y"] + hollow["height"], dots)
+        self.assertEqual(["unavailable"], [label["text"] for label in shapes["bad"]])
+        self.assertEqual(["No space left on", "device"], [line["text"] for line in shapes["detail"]])
+
+    def test_a_power_loss_cuts_the_lines_of_worker_and_store_until_the_restart(self):
+        self.open(with_power_loss())
+        shapes = self.drawing("power loss")
+        cut, = shapes["cut"]
+        worker, store = cut["x1"] + 8, cut["x2"] - 8
+        restart = [dot["cy"] for dot in shapes["dot"]][3]
+        dead = [(line["x1"], line["y1"], line["y2"]) for line in shapes["down"]]
+        self.assertIn((store, cut["y1"], restart), dead)
+        self.assertIn((worker, cut["y1"], restart), dead)
+        self.assertEqual(["power loss", "kill"], [label["text"] for label in shapes["bad"]])
+        self.assertEqual(3, len(shapes["detail"]))
+        self.assertTrue(shapes["detail"][2]["text"].endswith("…"))
+        self.assertEqual([], self.value(CUT_TEXTS))
+
+    def chart(self, kind, name, width="wide"):
+        """The points of a line as its axes say: (ms, jobs)."""
+        drawn = self.value(f"""(() => {{ const svg = document.querySelector('#burst svg.{width}');
+          return [[...svg.querySelectorAll('path.{kind}.{name}')].map(path => path.getAttribute('d')),
+            [...svg.querySelectorAll('text.time')].map(text => ['x', 'y', 'text-anchor'].map(at => text.getAttribute(at)).concat(text.textContent))]; }})()""")
+        paths, labels = drawn
+        ms = sorted((float(text.replace(",", "")), float(x)) for x, _, anchor, text in labels if anchor == "middle")
+        jobs = sorted((float(text.replace(",", "")), float(y) - 4) for _, y, anchor, text in labels if anchor == "end" and text[0].isdigit())
+        self.assertIn("jobs", [label[3] for label in labels])
+        self.assertIn("ms since the first point", [label[3] for label in labels])
+
+        def read(scale, at):
+            (first, begin), (last, end) = scale[0], scale[-1]
+            return first + (at - begin) * (last - first) / (end - begin)
+        points = [(float(x), float(y)) for x, y in re.findall(r"[MH]([\d.e-]+)(?:,| V)([\d.e-]+)", paths[0])]
+        return [(read(ms, x), read(jobs, y)) for x, y in points]
+
+    def test_the_burst_is_drawn_in_steps_that_its_axes_measure(self):
+        self.open(SAMPLE)
+        backlog = SAMPLE["observed"]["scenarios"][place_of("burst")]["backlog"]
+        for width in ("wide", "narrow"):
+            for kind, name in (("waiting", "waiting"), ("in-hand", "in_hand")):
+                drawn = self.chart("edge", kind, width)
+                self.assertEqual(len(backlog), len(drawn))
+                for (ms, jobs), point in zip(drawn, backlog):
+                    self.assertAlmostEqual((point["at_us"] - backlog[0]["at_us"]) / 1000, ms, 3)
+                    self.assertAlmostEqual(point[name], jobs, 3)
+
+    def test_the_peaks_of_the_burst_are_said_in_words(self):
+        self.open(SAMPLE)
+        words = "Waiting: at most 32\u00a0jobs, after 3.1\u00a0ms. In hand: at most 16\u00a0jobs, after 2.4\u00a0ms. At the end, after 105.6\u00a0ms, none waited."
+        self.assertEqual(words, self.text("#burst figure > p"))
+        self.assertEqual([f"burst. {words}"] * 2, self.value("[...document.querySelectorAll('#burst svg')].map(svg => svg.getAttribute('aria-label'))"))
+
+    def test_a_backlog_that_did_not_drain_or_never_rose_is_said_and_drawn(self):
+        record = copy.deepcopy(SAMPLE)
+        burst = record["observed"]["scenarios"][place_of("burst")]
+        burst["backlog"] = burst["backlog"][:5]
+        self.open(record)
+        self.assertTrue(self.text("#burst figure > p").endswith("5\u00a0jobs waited."))
+        burst["backlog"] = [{"at_us": 1, "waiting": 0, "in_hand": 0}]
+        self.open(record)
+        self.assertIn("at most 0\u00a0jobs", self.text("#burst figure > p"))
+        self.assertEqual([(0, 0)], self.chart("edge", "waiting"))
+
+    def test_one_chart_of_the_burst_is_shown_and_its_texts_are_whole(self):
+        for width, kind in ((1280, "wide"), (400, "narrow")):
+            self.open(SAMPLE, width)
+            shown = "[...document.querySelectorAll('#burst svg')].filter(svg => svg.getClientRects().length).map(svg => svg.getAttribute('class'))"
+            self.assertEqual([kind], self.value(shown))
+            self.assertEqual([], self.value(CUT_TEXTS))
+
+    def test_without_a_backlog_there_is_no_burst(self):
+        record = copy.deepcopy(SAMPLE)
+        record["observed"]["scenarios"][place_of("burst")]["backlog"] = []
+        self.open(record)
+        self.assertEqual([0, 0], self.value("[document.querySelectorAll('#burst').length, document.querySelectorAll('nav a[href=\"#burst\"]').length]"))
+
+    def test_a_skipped_scenario_says_why_and_leads_nowhere(self):
+        self.open(SAMPLE)
+        row = f"document.querySelectorAll('#scenarios tbody tr')[{place_of('power loss')}]"
+        name, *cells = self.value(f"[...{row}.cells].map(cell => cell.innerText)")
+        self.assertEqual(["4\u00a0effects\u00a0· 4\u00a0stored", "not run", "skipped"], cells)
+        self.assertTrue(name.endswith("A file system that may be shut down needs root, and this account is another."))
+        self.assertEqual(0, self.value(f"{row}.querySelectorAll('a').length"))
+        self.assertTrue(self.text("#verdict").endswith("1 could not run here: power loss."))
 
     def test_the_filter_leaves_the_rows_that_were_asked_for(self):
         self.open(SAMPLE)
@@ -110,12 +234,12 @@ class Page(unittest.TestCase):
     def test_a_scenario_that_differs_and_a_review_that_is_past_are_said(self):
         record = copy.deepcopy(SAMPLE)
         record["facts"]["verdict"] = "failed"
-        record["facts"]["counts"].update(passed=11, failed=1)
+        record["facts"]["counts"].update(passed=12, failed=1)
         record["facts"]["scenarios"][1]["status"] = "failed"
         record["facts"]["scenarios"][1]["seen"]["effects"] = 5
         record["facts"]["plan"]["review_by"] = "2020-01-31"
         self.open(record)
-        self.assertIn("Failed. 11 of 12 scenarios", self.text("#verdict"))
+        self.assertIn("Failed. 12 of 13 scenarios", self.text("#verdict"))
         self.assertIn("duplicate publish", self.text("#verdict .accent + .accent"))
         self.assertEqual("5\u00a0effects", self.text("#scenarios td .accent"))
         self.assertIn("2020-01-31", self.text("#overdue"))
@@ -153,10 +277,27 @@ class Page(unittest.TestCase):
         record = copy.deepcopy(SAMPLE)
         for fact, seen in zip(record["facts"]["scenarios"], record["observed"]["scenarios"]):
             fact.update(status="skipped", seen=None, effects_before=None, effects_after=None, outcomes=[])
-            seen.update(started_at=None, ended_at=None, endpoints=None, processes=[], queries=[], timeline=[], evidence=[])
-        record["facts"].update(verdict="failed", counts={"scenarios": 13, "passed": 0, "failed": 0, "skipped": 13})
+            seen.update(started_at=None, ended_at=None, endpoints=None, processes=[], queries=[], timeline=[], backlog=[], evidence=[])
+        record["facts"].update(verdict="failed", counts={"scenarios": 14, "passed": 0, "failed": 0, "skipped": 14})
         self.open(record)
         self.assertIn("Failed. 0 of 0 scenarios", self.text("#verdict"))
+
+    def test_no_short_word_of_a_table_is_broken_over_lines(self):
+        record = copy.deepcopy(SAMPLE)
+        for scenario in record["observed"]["scenarios"]:
+            for process in scenario["processes"]:
+                process["command"] += " --events /a/directory/that/is/as/long/as/they/are/in/practice/events.jsonl" * 3
+        self.open(record)
+        broken = self.value("""[...document.querySelectorAll('.fine td:not(:first-child)')].filter(cell => !cell.querySelector('code')).flatMap(cell => {
+          const node = cell.firstChild, range = document.createRange();
+          return !node ? [] : [...node.data.matchAll(/\\S+/g)].filter(({ index, 0: word }) => {
+            range.setStart(node, index); range.setEnd(node, index + word.length); return range.getClientRects().length > 1; }).map(([word]) => word); })""")
+        self.assertEqual([], broken)
+
+    def test_a_command_is_shown_as_it_was_run(self):
+        self.open(SAMPLE)
+        commands = [process["command"] for scenario in SAMPLE["observed"]["scenarios"] for process in scenario["processes"]]
+        self.assertEqual(commands, self.value("[...document.querySelector('#setting .fine').querySelectorAll('code')].map(code => code.innerText)"))
 
     def test_it_fits_a_wide_window_and_a_narrow_one(self):
         for record in (SAMPLE, made_hostile(SAMPLE)):

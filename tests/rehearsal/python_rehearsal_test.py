@@ -33,13 +33,15 @@ class PythonWorker(unittest.TestCase):
     def test_with_its_unique_index_every_scenario_passes(self):
         code, facts = self.rehearse("", "")
         self.assertEqual([], [scenario["differences"] for scenario in facts["scenarios"] if scenario["differences"]])
-        self.assertEqual((0, "passed", 5), (code, facts["verdict"], facts["counts"]["passed"]))
+        self.assertEqual((0, "passed"), (code, facts["verdict"]))
+        self.assertLessEqual({scenario["name"] for scenario in facts["scenarios"] if scenario["status"] == "skipped"}, {"power loss"})
 
     def test_without_it_redeliveries_have_more_effects_than_there_are_jobs(self):
         code, facts = self.rehearse('"--wait-after-commit"', '"--wait-after-commit", "--without-constraint"')
         failed = {scenario["name"]: scenario["seen"]["effects"] for scenario in facts["scenarios"] if scenario["status"] == "failed"}
         self.assertEqual((1, "failed"), (code, facts["verdict"]))
-        self.assertEqual({"duplicate publish", "kill after commit", "changed intent"}, set(failed))
+        redelivered = {"duplicate publish", "lost acknowledgement", "kill after commit", "kill the sender after send", "changed intent"}
+        self.assertEqual(redelivered, set(failed) - {"power loss"})
         self.assertTrue(all(effects > 4 for effects in failed.values()), failed)
 
 

@@ -29,23 +29,32 @@ Plan small_plan() {
 // One scenario in which one job was stored.
 Json small_record() {
   const Plan plan = small_plan();
-  const Json counts{{"effects", 1}, {"dead_letters", 0}, {"stored", 1}, {"duplicate", 0},
-                    {"conflict", 0}, {"invalid", 0},     {"failed", 0}};
-  const Json row{{"scenario", "sequential"}, {"operation_id", "a"},     {"tag", "00"},       {"sender", "00"},
-                 {"sequence", 1},            {"attempt", 1},            {"publish_at", "t1"}, {"consume_at", "t2"},
-                 {"commit_at", "t3"},        {"acknowledgement_at", "t4"}, {"rows_written", 1},  {"outcome", "stored"},
-                 {"killed", nullptr},        {"log", "=\"quoted\", and more"}};
+  const Json counts{{"effects", 1},  {"dead_letters", 0}, {"stored", 1}, {"duplicate", 0},
+                    {"conflict", 0}, {"invalid", 0},      {"failed", 0}};
+  const Json row{{"scenario", "sequential"},
+                 {"operation_id", "a"},
+                 {"tag", "00"},
+                 {"sender", "00"},
+                 {"sequence", 1},
+                 {"attempt", 1},
+                 {"publish_at", "t1"},
+                 {"consume_at", "t2"},
+                 {"commit_at", "t3"},
+                 {"acknowledgement_at", "t4"},
+                 {"rows_written", 1},
+                 {"outcome", "stored"},
+                 {"killed", nullptr},
+                 {"log", "=\"quoted\", and more"}};
   const Json outcome{{"operation_id", "a"}, {"outcome", "stored"}, {"count", 1}};
-  const Json scenario{{"name", "sequential"}, {"is_control", false},  {"status", "passed"},
-                      {"expected", counts},   {"seen", counts},       {"differences", Json::array()},
-                      {"effects_before", 0},  {"effects_after", 1},   {"outcomes", Json::array({outcome})}};
+  const Json scenario{{"name", "sequential"}, {"is_control", false}, {"status", "passed"},
+                      {"expected", counts},   {"seen", counts},      {"differences", Json::array()},
+                      {"effects_before", 0},  {"effects_after", 1},  {"outcomes", Json::array({outcome})}};
   const Json facts{{"verdict", "passed"},
                    {"counts", {{"scenarios", 1}, {"passed", 1}, {"failed", 0}, {"skipped", 0}}},
                    {"plan", {{"file", plan.file}, {"sha256", sha256_of(plan.text)}}},
                    {"seeds", {{"file", plan.seeds.file}, {"sha256", sha256_of(plan.seeds.text)}}},
                    {"scenarios", Json::array({scenario})}};
-  const Json observed{
-      {"scenarios", Json::array({Json{{"name", "sequential"}, {"evidence", Json::array({row})}}})}};
+  const Json observed{{"scenarios", Json::array({Json{{"name", "sequential"}, {"evidence", Json::array({row})}}})}};
   return Json{{"format", "onced rehearsal"}, {"version", 1}, {"facts", facts}, {"observed", observed}};
 }
 
