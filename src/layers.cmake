@@ -73,16 +73,18 @@ onced_layer(worker
   src/worker/routes.cpp
   src/worker/store_keeper.cpp
   src/worker/worker.cpp)
-# An embedder's program links nothing of it, as nothing of the library calls it.
 onced_layer(rehearsal
   src/rehearsal/child.cpp
   src/rehearsal/deliveries.cpp
   src/rehearsal/disk.cpp
   src/rehearsal/evidence.cpp
+  src/rehearsal/files.cpp
   src/rehearsal/measures.cpp
   src/rehearsal/page.cpp
   src/rehearsal/plan.cpp
   src/rehearsal/record.cpp
+  src/rehearsal/record_form.cpp
+  src/rehearsal/record_rules.cpp
   src/rehearsal/rehearsal.cpp
   src/rehearsal/scenario_run.cpp
   src/rehearsal/scenarios.cpp
@@ -92,4 +94,4 @@ onced_layer(rehearsal
   src/rehearsal/timeline.cpp)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
-target_link_libraries(onced_rehearsal PRIVATE nlohmann_json::nlohmann_json tomlplusplus::tomlplusplus)
+target_link_libraries(onced_rehearsal PUBLIC nlohmann_json::nlohmann_json PRIVATE tomlplusplus::tomlplusplus)

@@ -172,16 +172,19 @@ private:
     }
   }
 
+  // A mark is an effect: of the first delivery of its job that may have had it, and rather of one that says so.
   Result<void> note_marks() {
     for (const Mark &mark : stage_.marks()) {
+      Delivery *marked = nullptr;
       for (Delivery &delivery : deliveries_) {
+        const bool may = delivery.operation_id == mark.operation_id && delivery.committed == 0 &&
+                         delivery.published <= micros_of(mark.at);
+        if (!may) continue;
         const bool stored = delivery.outcome == "stored" || !delivery.killed.empty();
-        if (delivery.operation_id == mark.operation_id && stored && delivery.published <= micros_of(mark.at) &&
-            delivery.committed == 0) {
-          delivery.committed = micros_of(mark.at);
-          break;
-        }
+        if (stored || (marked == nullptr && delivery.outcome.empty())) marked = &delivery;
+        if (stored) break;
       }
+      if (marked != nullptr) marked->committed = micros_of(mark.at);
     }
     return {};
   }

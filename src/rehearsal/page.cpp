@@ -9,8 +9,8 @@ namespace {
 constexpr std::string_view page_template =
 #include "rehearsal/page.html"
     ;
-constexpr std::string_view place = "@record@";
-constexpr std::size_t place_at = page_template.find(place);
+constexpr std::string_view record_place = "@record@";
+constexpr std::size_t place_at = page_template.find(record_place);
 static_assert(place_at != std::string_view::npos);
 
 // The record stands in a script element, which ends at "</script" and in which "<!--" too has a meaning. In JSON a "<"
@@ -33,7 +33,7 @@ Bytes as_script_data(const Json &record) {
 Bytes render_html(const Json &record) {
   Bytes page{page_template.substr(0, place_at)};
   page += as_script_data(record);
-  page += page_template.substr(place_at + place.size());
+  page += page_template.substr(place_at + record_place.size());
   return page;
 }
 

@@ -10,6 +10,7 @@
 
 #include <toml++/toml.h>
 
+#include "rehearsal/files.hpp"
 #include "rehearsal/json.hpp"
 
 namespace onced::rehearsal {
@@ -147,6 +148,9 @@ SideEffect read_side_effect(Section section) {
 Seeds read_seeds(Section section) {
   Seeds seeds;
   seeds.file = section.text("file");
+  if (std::filesystem::path(seeds.file).filename() != seeds.file || seeds.file.empty()) {
+    section.fail("file", "no name of a file beside the plan", "write it without folders");
+  }
   seeds.type = section.text("type");
   seeds.schema = section.text("schema");
   seeds.conflicting = section.texts_or_none("conflicting");
@@ -234,13 +238,6 @@ Plan read(const toml::table &root, const std::string &file, const std::vector<st
   return plan;
 }
 
-Result<std::string> content_of(const std::filesystem::path &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return tl::unexpected(Error{ErrorCode::not_found, path.string(), "it cannot be read", "check the path"});
-  return text;
-}
-
 Error seed_error(const Seeds &seeds, std::size_t line, std::string cause, std::string remedy) {
   return {ErrorCode::configuration, seeds.file + ":" + std::to_string(line), std::move(cause), std::move(remedy)};
 }
@@ -299,11 +296,11 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
 }
 
 Result<Plan> read_plan(const std::filesystem::path &file, const std::vector<std::string> &known) {
-  const auto text = content_of(file);
+  const auto text = read_file(file);
   if (!text) return tl::unexpected(text.error());
   auto plan = parse_plan(*text, file.string(), known);
   if (!plan) return plan;
-  const auto seeds = content_of(file.parent_path() / plan->seeds.file);
+  const auto seeds = read_file(file.parent_path() / plan->seeds.file);
   if (!seeds) return tl::unexpected(seeds.error());
   if (const auto parsed = parse_seeds(*seeds, plan->seeds); !parsed) return tl::unexpected(parsed.error());
   return plan;

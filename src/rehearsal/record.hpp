@@ -18,6 +18,9 @@ namespace onced::rehearsal {
 // Errors: `not_found`; `corrupt`: no record; `newer_format`: of another version.
 [[nodiscard]] Result<Json> read_record(const std::filesystem::path &directory);
 
+// The rows of evidence of all scenarios, in their order.
+[[nodiscard]] std::vector<Json> evidence_of(const Json &record);
+
 // What does not fit together in a record; empty: nothing. Errors: as `read_record`.
 [[nodiscard]] Result<std::vector<std::string>> verify_record(const std::filesystem::path &directory);
 

@@ -10,6 +10,7 @@
 
 #include "onced/digest.hpp"
 #include "onced/store.hpp"
+#include "rehearsal/files.hpp"
 #include "rehearsal/measures.hpp"
 #include "rehearsal/scenario_run.hpp"
 #include "rehearsal/scenarios.hpp"
@@ -46,10 +47,6 @@ private:
 };
 
 // --- The facts ----------------------------------------------------------------------------------------------------
-
-std::string sha256_of(const std::string &bytes) {
-  return to_hex(Digester().plain(bytes).view());
-}
 
 Json worker_of(const Setting &setting) {
   const WorkerPlan &worker = setting.plan.worker;
@@ -115,10 +112,10 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
       {"verdict", passed ? "passed" : "failed"},
       {"counts", counts},
       {"plan",
-       {{"name", plan.name}, {"file", plan.file}, {"sha256", sha256_of(plan.text)}, {"review_by", plan.review_by}}},
+       {{"name", plan.name}, {"file", plan.file}, {"sha256", hex_sha256(plan.text)}, {"review_by", plan.review_by}}},
       {"seeds",
        {{"file", plan.seeds.file},
-        {"sha256", sha256_of(plan.seeds.text)},
+        {"sha256", hex_sha256(plan.seeds.text)},
         {"jobs", plan.seeds.lines.size()},
         {"type", plan.seeds.type},
         {"schema", plan.seeds.schema},

@@ -218,7 +218,8 @@ void Stage::finish(Child &sender) {
   sender.wait();
   for (const std::string &line : sender.lines()) {
     Json outcome = Json::parse(line, nullptr, false);
-    if (outcome.is_object() && outcome.contains("outcome")) told_.push_back(std::move(outcome));
+    if (!outcome.is_object() || !outcome.contains("outcome") || outcome["outcome"] == "unsettled") continue;
+    told_.push_back(std::move(outcome));
   }
 }
 

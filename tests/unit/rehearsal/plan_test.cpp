@@ -2,9 +2,12 @@
 // demo's rehearsal.
 #include "rehearsal/plan.hpp"
 
+#include <fstream>
 #include <string>
 
 #include <doctest/doctest.h>
+
+#include "support/temp_directory.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -31,6 +34,12 @@ visibility_timeout = "500ms"
 
 std::string with(std::string_view more) {
   return std::string(head).append(more);
+}
+
+// The head with something else in the place of a part.
+std::string without(const std::string &part, const std::string &instead) {
+  std::string text(head);
+  return text.replace(text.find(part), part.size(), instead);
 }
 
 std::string refusal_of(const std::string &toml) {
@@ -87,12 +96,55 @@ TEST_CASE("a scenario that is unknown or there twice is refused") {
   CHECK(holds(refusal_of(with(sequential).append(sequential)), "it is there twice"));
 }
 
+TEST_CASE("what a control must show is its only count") {
+  const auto plan =
+      parse_plan(with("[[scenario]]\nname = \"poison\"\nexpected = { effects_min = 3 }\n"), "plan.toml", known);
+  REQUIRE(plan);
+  CHECK(plan->scenarios[0].expected == ScenarioCounts{{"effects_min", 3}});
+  CHECK(holds(refusal_of(with("[[scenario]]\nname = \"poison\"\nexpected = { effects = 3, effects_min = 3 }\n")),
+              "scenario.expected.effects_min: there is no such key"));
+}
+
 TEST_CASE("a value of the wrong type or out of range is refused") {
   CHECK(holds(refusal_of(with("threads = \"two\"\n")), "worker.threads: wrong type"));
   CHECK(holds(refusal_of(with("threads = 0\n")), "out of range"));
+  CHECK(holds(refusal_of(with("threads = 65\n")), "out of range"));
   CHECK(holds(refusal_of(with("durability = \"maybe\"\n")), "no durability mode"));
   CHECK(holds(refusal_of(with("command = [\"worker\"]\n")), "command and count go together"));
+  CHECK(holds(refusal_of(with("command = \"worker\"\n")), "worker.command: wrong type"));
+  CHECK(holds(refusal_of(with("command = [1]\n")), "worker.command: wrong type"));
+  CHECK(holds(refusal_of(with("[[scenario]]\nname = \"poison\"\ncopies = 0\n")), "scenario.copies: out of range"));
+  CHECK(holds(refusal_of(with("[[scenario]]\nname = \"poison\"\nexpected = { effects = -1 }\n")),
+              "scenario.expected.effects: out of range"));
+  CHECK(
+      holds(refusal_of(without("review_by = 2027-01-31", "review_by = \"2027-01-31\"")), "plan.review_by: wrong type"));
   CHECK(holds(refusal_of("[plan\n"), "plan.toml:1: not TOML"));
+}
+
+TEST_CASE("a table that is none is refused") {
+  CHECK(holds(refusal_of("plan = 1\n"), "plan.toml:1: plan: this is a table"));
+  CHECK(holds(refusal_of(with("[scenario]\nname = \"poison\"\n")), "scenario: there is none"));
+  CHECK(holds(refusal_of("scenario = []\n" + std::string(head)), "plan.toml:1: scenario: there is none"));
+  CHECK(holds(refusal_of("scenario = [1]\n" + std::string(head)), "plan.toml:1: scenario: this is a table"));
+}
+
+TEST_CASE("a value that is missing is refused by its name") {
+  for (const std::string name : {"owner", "duplicate_accepted_by", "reconciliation_owner", "schema", "retry_policy"}) {
+    const std::size_t begin = head.find("\n" + name) + 1;
+    const std::string line(head.substr(begin, head.find('\n', begin) - begin));
+    CHECK_MESSAGE(holds(refusal_of(without(line, "")), "." + name + ": it is missing"), name);
+  }
+}
+
+TEST_CASE("a duration is a number of seconds or milliseconds within an hour") {
+  const auto timeout_of = [](const std::string &written) {
+    return without("visibility_timeout = \"500ms\"", "visibility_timeout = \"" + written + "\"").append(sequential);
+  };
+  const auto plan = parse_plan(timeout_of("2s"), "plan.toml", known);
+  REQUIRE(plan);
+  CHECK(plan->worker.visibility_timeout == std::chrono::seconds(2));
+  for (const std::string wrong : {"", "2", "s", "2 s", "2m", "0s", "-1s", "1.5s", "3600001ms", "99999999999999999999s"})
+    CHECK_MESSAGE(holds(refusal_of(timeout_of(wrong)), "worker.visibility_timeout: no duration"), wrong);
 }
 
 TEST_CASE("an id that is there twice with different payloads is refused unless the plan says so") {
@@ -107,6 +159,23 @@ TEST_CASE("a seed file without a job in every line is refused") {
   CHECK(holds(refusal_of_seeds("{\"operation_id\":\"a\"}\nnot json\n"), "jobs.jsonl:2: no job"));
   CHECK(holds(refusal_of_seeds("{\"numbers\":[1]}\n"), "no job with an operation_id"));
   CHECK(holds(refusal_of_seeds("\n"), "there are no jobs"));
+}
+
+TEST_CASE("a plan is read from its file with the seeds beside it") {
+  const testing::TempDirectory directory;
+  const auto path = directory.path() / "plan.toml";
+  CHECK(read_plan(path, known).error().code == ErrorCode::not_found);
+  std::ofstream(path) << with(sequential);
+  CHECK(read_plan(path, known).error().code == ErrorCode::not_found);
+  CHECK(holds(read_plan(path, known).error().concerns, "jobs.jsonl"));
+  std::ofstream(directory.path() / "jobs.jsonl") << "{\"operation_id\":\"a\"}\n\n{\"operation_id\":\"b\"}\n";
+  const auto plan = read_plan(path, known);
+  REQUIRE(plan);
+  CHECK(plan->text == with(sequential));
+  CHECK(plan->seeds.operation_ids == std::vector<std::string>{"a", "b"});
+  CHECK(plan->seeds.lines.size() == 2);
+  std::ofstream(directory.path() / "jobs.jsonl") << "no job\n";
+  CHECK(read_plan(path, known).error().code == ErrorCode::configuration);
 }
 
 } // namespace onced::rehearsal

@@ -1,5 +1,5 @@
-// A record's files: that an edit which makes them inconsistent is found, and that facts are compared. Not that a
-// rehearsal writes a true record: that is the demo's.
+// A record's files: that an edit which makes them inconsistent is found and named, and that facts are compared. Not
+// that a rehearsal writes a true record: that is the demo's.
 #include "rehearsal/record.hpp"
 
 #include <fstream>
@@ -7,88 +7,454 @@
 
 #include <doctest/doctest.h>
 
-#include "onced/digest.hpp"
+#include "rehearsal/files.hpp"
+#include "rehearsal/measures.hpp"
 #include "support/temp_directory.hpp"
 
 namespace onced::rehearsal {
 namespace {
 
-std::string sha256_of(const std::string &text) {
-  return to_hex(Digester().plain(text).view());
-}
-
 Plan small_plan() {
   Plan plan;
   plan.file = "plan.toml";
-  plan.text = "# a plan\n";
+  plan.text = R"([plan]
+name = "demo"
+review_by = 2027-01-31
+[side_effect]
+name = "a sum"
+recorded_in = "operations"
+owner = "ledger"
+duplicate_accepted_by = "nobody"
+reconciliation_owner = "on call"
+[seeds]
+file = "jobs.jsonl"
+type = "sum"
+schema = "numbers"
+[worker]
+retry_policy = "until settled"
+visibility_timeout = "1s"
+[[scenario]]
+name = "sequential"
+expected = { effects = 1, stored = 1 }
+[[scenario]]
+name = "kill after commit"
+expected = { effects = 1, duplicate = 1 }
+[[scenario]]
+name = "redrive"
+expected = { effects = 1 }
+[[scenario]]
+name = "unguarded memory under a kill"
+expected = { effects_min = 2 }
+)";
   plan.seeds.file = "jobs.jsonl";
   plan.seeds.text = "{\"operation_id\":\"a\"}\n";
   return plan;
 }
 
-// One scenario in which one job was stored.
-Json small_record() {
-  const Plan plan = small_plan();
-  const Json counts{{"effects", 1},  {"dead_letters", 0}, {"stored", 1}, {"duplicate", 0},
-                    {"conflict", 0}, {"invalid", 0},      {"failed", 0}};
-  const Json row{{"scenario", "sequential"},
-                 {"operation_id", "a"},
-                 {"tag", "00"},
-                 {"sender", "00"},
-                 {"sequence", 1},
-                 {"attempt", 1},
-                 {"publish_at", "t1"},
-                 {"consume_at", "t2"},
-                 {"commit_at", "t3"},
-                 {"acknowledgement_at", "t4"},
-                 {"rows_written", 1},
-                 {"outcome", "stored"},
-                 {"killed", nullptr},
-                 {"log", "=\"quoted\", and more"}};
-  const Json outcome{{"operation_id", "a"}, {"outcome", "stored"}, {"count", 1}};
-  const Json scenario{{"name", "sequential"}, {"is_control", false}, {"status", "passed"},
-                      {"expected", counts},   {"seen", counts},      {"differences", Json::array()},
-                      {"effects_before", 0},  {"effects_after", 1},  {"outcomes", Json::array({outcome})}};
-  const Json facts{{"verdict", "passed"},
-                   {"counts", {{"scenarios", 1}, {"passed", 1}, {"failed", 0}, {"skipped", 0}}},
-                   {"plan", {{"file", plan.file}, {"sha256", sha256_of(plan.text)}}},
-                   {"seeds", {{"file", plan.seeds.file}, {"sha256", sha256_of(plan.seeds.text)}}},
-                   {"scenarios", Json::array({scenario})}};
-  const Json observed{{"scenarios", Json::array({Json{{"name", "sequential"}, {"evidence", Json::array({row})}}})}};
-  return Json{{"format", "onced rehearsal"}, {"version", 1}, {"facts", facts}, {"observed", observed}};
+constexpr std::string_view small_facts = R"({
+  "verdict": "passed",
+  "counts": {"scenarios": 4, "passed": 3, "failed": 0, "skipped": 1},
+  "plan": {"name": "demo", "file": "plan.toml", "sha256": "", "review_by": "2027-01-31"},
+  "seeds": {"file": "jobs.jsonl", "sha256": "", "jobs": 1, "type": "sum", "schema": "numbers", "conflicting": []},
+  "side_effect": {"name": "a sum", "recorded_in": "operations", "owner": "ledger", "duplicate_accepted_by": "nobody",
+                  "reconciliation_owner": "on call"},
+  "options": {"seed": 1, "fast": true, "only": null},
+  "worker": {"kind": "onced", "command": null, "count": null, "kill_when": null, "threads": 2, "durability": "fsync",
+             "retry_policy": "until settled", "visibility_timeout_ms": 200},
+  "constraint": {"key": "k", "digest": "d", "transaction": "t"},
+  "failing_insert": {"scenario": "kill after commit", "operation_id": "a", "outcome": "duplicate", "effects": 1},
+  "scenarios": [
+    {"name": "sequential", "title": "once", "worker": "onced", "is_control": false, "status": "passed", "why": null,
+     "kill_point": null,
+     "expected": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "seen": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "differences": [], "effects_before": 0, "effects_after": 1,
+     "outcomes": [{"operation_id": "a", "outcome": "stored", "count": 1}]},
+    {"name": "kill after commit", "title": "killed", "worker": "onced", "is_control": false, "status": "passed",
+     "why": null, "kill_point": "worker.after-commit",
+     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "conflict": 0, "invalid": 0, "failed": 0},
+     "seen": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "conflict": 0, "invalid": 0, "failed": 0},
+     "differences": [], "effects_before": 0, "effects_after": 1,
+     "outcomes": [{"operation_id": "a", "outcome": "duplicate", "count": 1}]},
+    {"name": "redrive", "title": "redriven", "worker": "onced", "is_control": false, "status": "skipped",
+     "why": "no reason", "kill_point": null,
+     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "seen": null, "differences": [], "effects_before": null, "effects_after": null, "outcomes": []},
+    {"name": "unguarded memory under a kill", "title": "the control", "worker": "unguarded: memory", "is_control": true,
+     "status": "passed", "why": null, "kill_point": null, "expected": {"effects_min": 2},
+     "seen": {"effects": 2, "jobs": 1, "double_effects": 1}, "differences": [], "effects_before": null,
+     "effects_after": null, "outcomes": []}],
+  "commands": {"seed": "s", "rerun": "r", "verify": "v"}, "cannot_reproduce": ["a"], "unproven": ["b"]
+})";
+
+// What an observation is before the processes, the timeline and the evidence of its scenarios.
+constexpr std::string_view small_observed = R"({
+  "started_at": "2026-01-31T12:00:00.000000Z", "ended_at": "2026-01-31T12:00:09.000000Z", "directory": "/record",
+  "ran_as": {"user": "root", "uid": 0, "rights": "all"}, "build": {"version": "1"},
+  "setting": {"host": "h", "kernel": "k", "cores": 2, "file_system": "ext4", "durability": "fsync"},
+  "measures": [], "scenarios": []
+})";
+
+std::string at_second(unsigned second) {
+  return "2026-01-31T12:00:0" + std::to_string(second) + ".000000Z";
 }
 
-// How many problems a record has that was written whole after an edit.
-std::size_t problems_after(const std::string &pointer, const Json &value) {
+Json row_of(const std::string &scenario, unsigned attempt, unsigned published, const Json &outcome) {
+  Json log;
+  if (outcome.is_string())
+    log = Json{{"attempt", attempt}, {"outcome", outcome}, {"branch", "\"quoted\", and more"}}.dump();
+  return {{"scenario", scenario},
+          {"operation_id", "a"},
+          {"tag", "00"},
+          {"sender", "00"},
+          {"sequence", 1},
+          {"attempt", attempt},
+          {"publish_at", at_second(published)},
+          {"consume_at", at_second(published)},
+          {"commit_at", outcome == "duplicate" ? Json() : Json(at_second(published + 1))},
+          {"acknowledgement_at", outcome.is_null() ? Json() : Json(at_second(published + 1))},
+          {"rows_written", outcome == "duplicate" ? 0 : 1},
+          {"outcome", outcome},
+          {"killed", outcome.is_null() ? Json("worker.after-commit") : Json()},
+          {"log", log}};
+}
+
+Json entry(const std::string &what, unsigned second, const Json &operation_id, const Json &attempt) {
+  constexpr std::uint64_t noon_us = 1'769'860'800'000'000;
+  return {{"at", at_second(second)},
+          {"at_us", noon_us + second * 1'000'000},
+          {"what", what},
+          {"operation_id", operation_id},
+          {"attempt", attempt},
+          {"detail", ""}};
+}
+
+Json observed_of(const std::string &scenario, const Json &rows) {
+  return {{"name", scenario},           {"started_at", at_second(0)}, {"ended_at", at_second(9)},
+          {"directory", "/record/one"}, {"endpoints", nullptr},       {"processes", Json::array()},
+          {"queries", Json::array()},   {"timeline", Json::array()},  {"evidence", rows}};
+}
+
+// A worker that was killed after a commit, and a job that was delivered again.
+Json observed_kill(const std::string &scenario, const Json &second_outcome) {
+  Json observed =
+      observed_of(scenario, Json::array({row_of(scenario, 1, 2, nullptr), row_of(scenario, 2, 5, second_outcome)}));
+  observed["processes"].push_back({{"role", "worker"},
+                                   {"command", "onced serve"},
+                                   {"pid", 1},
+                                   {"started_at", at_second(1)},
+                                   {"ended_at", at_second(4)},
+                                   {"end", "killed by signal 9"}});
+  observed["timeline"] = {entry("start", 1, nullptr, nullptr), entry("publish", 2, "a", 1), entry("commit", 3, "a", 1),
+                          entry("kill", 4, nullptr, nullptr), entry("redelivery", 5, "a", 2)};
+  return observed;
+}
+
+// A job that was stored, one that was found by its second delivery after a kill, a scenario that was skipped, and a
+// control.
+Json small_record() {
+  const Plan plan = small_plan();
+  Json record{{"format", "onced rehearsal"},
+              {"version", 1},
+              {"facts", Json::parse(small_facts)},
+              {"observed", Json::parse(small_observed)}};
+  Json &observed = record["observed"];
+  observed["scenarios"] = {observed_of("sequential", Json::array({row_of("sequential", 1, 2, "stored")})),
+                           observed_kill("kill after commit", "duplicate"), observed_of("redrive", Json::array()),
+                           observed_kill("unguarded memory under a kill", "stored")};
+  observed["scenarios"][2]["started_at"] = nullptr;
+  observed["measures"] = measures_of(record["facts"]["scenarios"], observed["scenarios"]);
+  record["facts"]["plan"]["sha256"] = hex_sha256(plan.text);
+  record["facts"]["seeds"]["sha256"] = hex_sha256(plan.seeds.text);
+  return record;
+}
+
+// The problems of a record that was written whole, a line each.
+std::string problems_of(const Json &record, const Plan &plan = small_plan()) {
   const testing::TempDirectory directory;
-  Json record = small_record();
-  record[Json::json_pointer(pointer)] = value;
-  REQUIRE(write_record(directory.path(), record, small_plan()));
+  REQUIRE(write_record(directory.path(), record, plan));
   const auto problems = verify_record(directory.path());
   REQUIRE(problems);
-  return problems->size();
+  std::string text;
+  for (const std::string &problem : *problems)
+    text += problem + "\n";
+  return text;
 }
+
+std::string problems_after(const std::string &pointer, const Json &value) {
+  Json record = small_record();
+  record.at(Json::json_pointer(pointer)) = value;
+  return problems_of(record);
+}
+
+// Of a record.json alone, which is all that is looked at where it is not of its form.
+std::string problem_of_form(const Json &record) {
+  const testing::TempDirectory directory;
+  std::ofstream(directory.path() / "record.json") << record;
+  const auto problems = verify_record(directory.path());
+  REQUIRE(problems);
+  REQUIRE(!problems->empty());
+  return problems->front();
+}
+
+std::string problem_of_form_without(const std::string &pointer, const std::string &key) {
+  Json record = small_record();
+  record.at(Json::json_pointer(pointer)).erase(key);
+  return problem_of_form(record);
+}
+
+std::string problem_of_form_after(const std::string &pointer, const Json &value) {
+  Json record = small_record();
+  record[Json::json_pointer(pointer)] = value;
+  return problem_of_form(record);
+}
+
+// An edit of a value, and the beginning of a problem that must name its place.
+struct Edit {
+  std::string pointer;
+  Json value;
+  std::string problem;
+};
+
+void check_all(const std::vector<Edit> &edits) {
+  for (const Edit &edit : edits) {
+    const std::string problems = "\n" + problems_after(edit.pointer, edit.value);
+    CHECK_MESSAGE(problems.find("\n" + edit.problem) != std::string::npos, edit.pointer, ":", problems);
+  }
+}
+
+const std::string kill_facts = "/facts/scenarios/1";
+const std::string control_facts = "/facts/scenarios/3";
+const std::string kill_rows = "/observed/scenarios/1/evidence/";
+const std::string control_rows = "/observed/scenarios/3/evidence/";
 
 } // namespace
 
 TEST_CASE("a record whose parts belong together has no problem") {
-  CHECK(problems_after("/facts/scenarios/0/name", "sequential") == 0);
+  CHECK(problems_of(small_record()).empty());
 }
 
-TEST_CASE("an edit of a figure that others rest on is found") {
-  CHECK(problems_after("/facts/verdict", "failed") > 0);
-  CHECK(problems_after("/facts/counts/passed", 2) > 0);
-  CHECK(problems_after("/facts/scenarios/0/status", "failed") > 0);
-  CHECK(problems_after("/facts/scenarios/0/seen/effects", 2) > 0);
-  CHECK(problems_after("/facts/scenarios/0/seen/stored", 2) > 0);
-  CHECK(problems_after("/facts/scenarios/0/expected/stored", 2) > 0);
-  CHECK(problems_after("/facts/scenarios/0/effects_after", 2) > 0);
-  CHECK(problems_after("/facts/scenarios/0/outcomes/0/count", 2) > 0);
-  CHECK(problems_after("/facts/plan/sha256", "00") > 0);
-  CHECK(problems_after("/facts/seeds/sha256", "00") > 0);
-  CHECK(problems_after("/observed/scenarios/0/evidence/0/rows_written", 0) > 0);
-  CHECK(problems_after("/observed/scenarios/0/evidence/0/acknowledgement_at", nullptr) > 0);
-  CHECK(problems_after("/observed/scenarios/0/name", "poison") > 0);
+TEST_CASE("verdict and counts follow from the scenarios") {
+  check_all({{"/facts/verdict", "failed", "verdict: "},
+             {"/facts/counts/scenarios", 5, "counts: scenarios "},
+             {"/observed/scenarios", Json::array(), "facts and observed have different numbers of scenarios"},
+             {"/facts/counts/passed", 4, "counts: passed "},
+             {"/facts/counts/failed", 1, "counts: failed "},
+             {"/facts/counts/skipped", 0, "counts: skipped "}});
+}
+
+TEST_CASE("a status follows from what was expected and seen") {
+  check_all({{"/facts/scenarios/0/status", "failed", "sequential: status "},
+             {"/facts/scenarios/0/status", "skipped", "sequential: status "},
+             {"/facts/scenarios/0/why", "for no reason", "sequential: status "},
+             {"/facts/scenarios/0/seen", nullptr, "sequential: seen is null, and there is no why"},
+             {"/facts/scenarios/0/differences", {"effects: expected 1, seen 2"}, "sequential: differences "},
+             {"/facts/scenarios/2/status", "passed", "redrive: status "},
+             {"/facts/scenarios/2/why", nullptr, "redrive: seen is null, and there is no why"},
+             {"/facts/scenarios/2/effects_after", 1, "redrive: nothing was seen, and yet effects were counted"},
+             {"/observed/scenarios/2/evidence",
+              {row_of("redrive", 1, 2, "stored")},
+              "redrive: nothing was seen, and yet there is evidence"},
+             {"/observed/scenarios/2/started_at", at_second(1), "redrive: status "}});
+}
+
+TEST_CASE("a scenario that failed says all of its differences") {
+  Json record = small_record();
+  Json &facts = record["facts"]["scenarios"][0];
+  facts["seen"]["dead_letters"] = 2;
+  facts["status"] = "failed";
+  facts["differences"] = {"dead_letters: expected 0, seen 2"};
+  record["facts"]["verdict"] = "failed";
+  record["facts"]["counts"] = {{"scenarios", 4}, {"passed", 2}, {"failed", 1}, {"skipped", 1}};
+  CHECK(problems_of(record).empty());
+  facts["differences"] = {"dead_letters: expected 0, seen 1"};
+  CHECK(problems_of(record) == "sequential: differences do not follow from expected and seen\n");
+}
+
+TEST_CASE("what was expected and which scenarios there are is in the plan") {
+  check_all({{"/facts/scenarios/0/expected/stored", 2, "sequential: expected is not what plan.toml says"},
+             {control_facts + "/expected/effects_min", 1, "unguarded memory under a kill: expected is not what "},
+             {"/facts/scenarios/0/name", "poison", "scenarios: are not those of plan.toml in its order"},
+             {"/facts/options/only", "redrive", "scenarios: are not those of plan.toml in its order"},
+             {"/facts/options/fast", false, "worker.visibility_timeout_ms: is not what plan.toml says"},
+             {"/facts/plan/review_by", "2037-01-31", "plan.review_by: "},
+             {"/facts/side_effect/owner", "someone", "side_effect.owner: "},
+             {"/facts/seeds/jobs", 2, "seeds.jobs: "},
+             {"/facts/worker/kind", "command", "worker.kind: "},
+             {"/facts/worker/durability", "page-cache", "worker.durability: "}});
+}
+
+TEST_CASE("a record of one scenario of the plan has no problem") {
+  Json record = small_record();
+  Json &facts = record["facts"];
+  facts["options"]["only"] = "sequential";
+  facts["counts"] = {{"scenarios", 1}, {"passed", 1}, {"failed", 0}, {"skipped", 0}};
+  facts["failing_insert"] = nullptr;
+  facts["scenarios"] = Json::array({facts["scenarios"][0]});
+  record["observed"]["scenarios"] = Json::array({record["observed"]["scenarios"][0]});
+  record["observed"]["measures"] = measures_of(facts["scenarios"], record["observed"]["scenarios"]);
+  CHECK(problems_of(record).empty());
+}
+
+TEST_CASE("what was seen follows from outcomes and counts and evidence") {
+  check_all(
+      {{"/facts/scenarios/0/seen/effects", 2, "sequential: seen.effects does not follow from effects_before "},
+       {"/facts/scenarios/0/seen/effects", 2, "sequential: seen.effects does not follow from the rows written "},
+       {"/facts/scenarios/0/seen/stored", 2, "sequential: seen.stored: "},
+       {"/facts/scenarios/0/effects_before", 1, "sequential: seen.effects does not follow from effects_before "},
+       {"/facts/scenarios/0/effects_after", nullptr, "sequential: seen.effects does not follow from effects_before "},
+       {"/facts/scenarios/0/outcomes/0/count", 2, "sequential: outcomes: a was told \"stored\" 2 times, by 1 "},
+       {"/facts/scenarios/0/outcomes", Json::array(), "sequential: outcomes: a was told \"stored\" 0 times, by 1 "},
+       {kill_facts + "/outcomes/0/operation_id", "b",
+        "kill after commit: outcomes: b was told \"duplicate\" 1 times, by 0 "},
+       {kill_rows + "1/acknowledgement_at", nullptr,
+        "kill after commit: outcomes: a was told \"duplicate\" 1 times, by 0 "}});
+}
+
+TEST_CASE("rows of evidence hold together and go with their log") {
+  check_all(
+      {{kill_rows + "0/scenario", "sequential", "kill after commit: evidence[0].scenario: "},
+       {kill_rows + "0/rows_written", 0, "kill after commit: evidence[0].rows_written: does not follow "},
+       {kill_rows + "1/rows_written", 1, "kill after commit: evidence[1].rows_written: does not follow "},
+       {kill_rows + "1/rows_written", 2, "kill after commit: evidence[1].rows_written: is neither "},
+       {kill_rows + "0/commit_at", nullptr, "kill after commit: evidence[0].rows_written: does not follow "},
+       {kill_rows + "1/commit_at", at_second(6), "kill after commit: evidence[1].outcome: is not that of a commit"},
+       {kill_rows + "0/acknowledgement_at", at_second(6), "kill after commit: evidence[0].outcome: null was "},
+       {kill_rows + "0/killed", "worker.before-commit", "kill after commit: evidence[0].killed: "},
+       {kill_rows + "1/outcome", "conflict", "kill after commit: evidence[1].outcome: is not that of its log"},
+       {kill_rows + "1/attempt", 3, "kill after commit: evidence[1].attempt: is not that of its log"},
+       {kill_rows + "1/log", nullptr, "kill after commit: evidence[1].log: does not go with "},
+       {kill_rows + "1/log", "no event", "kill after commit: evidence[1].log: is no event"},
+       {kill_rows + "0/operation_id", "b", "kill after commit: evidence: b is none of the seeds"},
+       {"/observed/scenarios/0/evidence/0/commit_at", nullptr, "sequential: evidence[0].commit_at: null was stored"},
+       {"/observed/scenarios/0/name", "poison", "sequential: observed under another name"}});
+}
+
+TEST_CASE("a job that was made of a seed is one of the seeds") {
+  Json record = small_record();
+  record["facts"]["scenarios"][0]["outcomes"][0]["operation_id"] = "a#1";
+  record["observed"]["scenarios"][0]["evidence"][0]["operation_id"] = "a#1";
+  CHECK(problems_of(record).empty());
+}
+
+TEST_CASE("what a control has shown follows from its effects") {
+  const std::string name = "unguarded memory under a kill: ";
+  check_all({{control_facts + "/status", "failed", name + "status "},
+             {control_facts + "/seen/effects", 1, name + "seen.double_effects "},
+             {control_facts + "/seen/effects", 1, name + "status "},
+             {control_facts + "/seen/effects", 3, name + "seen.effects are more than a control tells"},
+             {control_facts + "/seen/effects", 3, name + "seen.effects does not follow from the rows written "},
+             {control_facts + "/seen/double_effects", 2, name + "seen.double_effects "},
+             {control_facts + "/seen/jobs", 2, name + "seen.jobs are not the seeds"},
+             {control_facts + "/seen/jobs", 2, name + "seen.double_effects "},
+             {control_facts + "/differences", {"effects: fewer"}, name + "differences "},
+             {control_facts + "/outcomes",
+              {{{"operation_id", "a"}, {"outcome", "stored"}, {"count", 1}}},
+              name + "outcomes "},
+             {control_facts + "/effects_after", 2, name + "effects_before and effects_after "},
+             {control_facts + "/worker", "onced", name + "worker "},
+             {control_rows + "0/rows_written", nullptr, name + "seen.effects does not follow from the rows written "}});
+}
+
+TEST_CASE("a timeline tells the times of the evidence and of the processes") {
+  const std::string line = "/observed/scenarios/1/timeline/";
+  const std::string name = "kill after commit: timeline";
+  check_all({{line + "0/what", "end", name + "[0]: end is not a time "},
+             {line + "2/what", "acknowledgement", name + "[2]: acknowledgement is not a time "},
+             {line + "2/attempt", 2, name + "[2]: commit is not a time "},
+             {line + "2/operation_id", "b", name + "[2]: commit is not a time "},
+             {line + "3/at", at_second(5), name + "[3].at: "},
+             {line + "3/at_us", 5, name + "[3]: is older than "},
+             {line + "3/what", "start", name + ": its kills "},
+             {"/observed/scenarios/1/timeline", Json::array(), name + ": its kills "},
+             {"/observed/scenarios/1/processes/0/end", "exit 0", name + ": its kills "}});
+}
+
+TEST_CASE("the failing insert and the measures follow from the scenarios") {
+  check_all({{"/facts/failing_insert", nullptr, "failing_insert: "},
+             {"/facts/failing_insert/operation_id", "b", "failing_insert: "},
+             {"/facts/failing_insert/effects", 2, "failing_insert: "},
+             {"/observed/measures/0/value", 1, "measures: duplicate_effects_per_1000_accepted_jobs "},
+             {"/observed/measures/2/value", 1, "measures: recovery_p50_ms "},
+             {"/observed/measures/5/denominator", 1, "measures: duplicate_volume "},
+             {"/observed/measures", Json::array(), "measures: are not those that there are"}});
+}
+
+TEST_CASE("the failing insert is the first outcome that found its key") {
+  Json record = small_record();
+  record["facts"]["scenarios"][1]["outcomes"] = {{{"operation_id", "a"}, {"outcome", "conflict"}, {"count", 1}},
+                                                 {{"operation_id", "a"}, {"outcome", "duplicate"}, {"count", 1}}};
+  CHECK(problems_of(record).find("failing_insert: ") != std::string::npos);
+  record["facts"]["failing_insert"]["outcome"] = "conflict";
+  CHECK(problems_of(record).find("failing_insert: ") == std::string::npos);
+}
+
+TEST_CASE("an outcome that no one was told is a problem") {
+  const Json none{{"operation_id", "a"}, {"outcome", "failed"}, {"count", 0}};
+  Json record = small_record();
+  record["facts"]["scenarios"][0]["outcomes"].push_back(none);
+  CHECK(problems_of(record).find("sequential: outcomes: a was told \"failed\" 0 times") == 0);
+}
+
+TEST_CASE("a control without a double effect has failed whatever its plan asks for") {
+  Plan plan = small_plan();
+  plan.text.replace(plan.text.find("effects_min = 2"), 15, "effects_min = 1");
+  Json record = small_record();
+  record["facts"]["plan"]["sha256"] = hex_sha256(plan.text);
+  Json &control = record["facts"]["scenarios"][3];
+  control["expected"]["effects_min"] = 1;
+  control["seen"] = {{"effects", 1}, {"jobs", 1}, {"double_effects", 0}};
+  CHECK(problems_of(record, plan).find("unguarded memory under a kill: status ") == 0);
+}
+
+TEST_CASE("evidence of someone else's worker is only held to its effects where it passed") {
+  Plan plan = small_plan();
+  plan.text += "[[scenario]]\nname = \"poison\"\nexpected = { effects = 1, stored = 1 }\n";
+  plan.text.replace(plan.text.find("[worker]\n"), 9, "[worker]\ncommand = [\"w\"]\ncount = [\"c\"]\n");
+  Json record = small_record();
+  Json &facts = record["facts"];
+  facts["plan"]["sha256"] = hex_sha256(plan.text);
+  facts["options"]["only"] = "poison";
+  facts["worker"].update({{"kind", "command"}, {"command", "w"}, {"count", "c"}});
+  facts["failing_insert"] = nullptr;
+  facts["verdict"] = "failed";
+  facts["counts"] = {{"scenarios", 1}, {"passed", 0}, {"failed", 1}, {"skipped", 0}};
+  Json scenario = facts["scenarios"][0];
+  scenario.update({{"name", "poison"}, {"worker", "command"}, {"status", "failed"}, {"effects_after", 2}});
+  scenario["seen"]["effects"] = 2;
+  scenario["differences"] = {"effects: expected 1, seen 2"};
+  facts["scenarios"] = Json::array({scenario});
+  Json &observed = record["observed"];
+  observed["scenarios"] = Json::array({observed_of("poison", Json::array({row_of("poison", 1, 2, "stored")}))});
+  observed["measures"] = measures_of(facts["scenarios"], observed["scenarios"]);
+  CHECK(problems_of(record, plan).empty());
+}
+
+TEST_CASE("a key that is missing or unknown is named") {
+  CHECK(problem_of_form_without("", "observed") == "observed: is missing");
+  CHECK(problem_of_form_without("/facts", "constraint") == "facts.constraint: is missing");
+  CHECK(problem_of_form_without("/facts/scenarios/1", "seen") == "facts.scenarios[1].seen: is missing");
+  CHECK(problem_of_form_without("/facts/scenarios/1/seen", "stored") == "facts.scenarios[1].seen.stored: is missing");
+  CHECK(problem_of_form_without("/observed/scenarios/1/evidence/0", "log") ==
+        "observed.scenarios[1].evidence[0].log: is missing");
+  CHECK(problem_of_form_after("/facts/constraint", {{"key", "k"}}) == "facts.constraint.digest: is missing");
+  CHECK(problem_of_form_after(control_facts + "/expected/effects", 2) ==
+        "facts.scenarios[3].expected.effects: there is no such key");
+  CHECK(problem_of_form_after("/more", 1) == "more: there is no such key");
+}
+
+TEST_CASE("a value of another type is named") {
+  CHECK(problem_of_form_after("/facts", 1) == "facts: is no object");
+  CHECK(problem_of_form_after("/facts/verdict", nullptr) == "facts.verdict: is no text");
+  CHECK(problem_of_form_after("/facts/scenarios", nullptr) == "facts.scenarios: is no list");
+  CHECK(problem_of_form_after("/facts/scenarios/0/is_control", 0) == "facts.scenarios[0].is_control: is no flag");
+  CHECK(problem_of_form_after("/facts/scenarios/0/effects_after", -1) ==
+        "facts.scenarios[0].effects_after: is no count");
+  CHECK(problem_of_form_after("/facts/scenarios/0/seen/effects", 1.0) ==
+        "facts.scenarios[0].seen.effects: is no count");
+  CHECK(problem_of_form_after("/observed/measures/0/value", "0") == "observed.measures[0].value: is no number");
+  for (const std::string wrong : {"2026-01-31 12:00:00.000000", "2026-01-31T12:00:00.00000aZ", "2026-01-31T12:00:00Z"})
+    CHECK(problem_of_form_after("/observed/started_at", wrong) == "observed.started_at: is no time");
 }
 
 TEST_CASE("a file of a record that was edited by itself is found") {
@@ -98,8 +464,22 @@ TEST_CASE("a file of a record that was edited by itself is found") {
     std::ofstream(directory.path() / name, std::ios::app) << " ";
     const auto problems = verify_record(directory.path());
     REQUIRE(problems);
-    CHECK_MESSAGE(problems->size() == 1, name);
+    REQUIRE_MESSAGE(problems->size() == 1, name);
+    CHECK(problems->front().find(name + ": ") == 0);
   }
+}
+
+TEST_CASE("a plan or a seed file in a record that cannot be read is a problem") {
+  Plan plan = small_plan();
+  plan.text = "[plan\n";
+  Json record = small_record();
+  record["facts"]["plan"]["sha256"] = hex_sha256(plan.text);
+  CHECK(problems_of(record, plan).find("plan.toml:1: not TOML") == 0);
+  plan = small_plan();
+  plan.seeds.text = "no job\n";
+  record = small_record();
+  record["facts"]["seeds"]["sha256"] = hex_sha256(plan.seeds.text);
+  CHECK(problems_of(record, plan).find("jobs.jsonl:1: no job") == 0);
 }
 
 TEST_CASE("a directory without a record and a record of another version are refused") {
@@ -109,15 +489,31 @@ TEST_CASE("a directory without a record and a record of another version are refu
   record["version"] = 2;
   REQUIRE(write_record(directory.path(), record, small_plan()));
   CHECK(verify_record(directory.path()).error().code == ErrorCode::newer_format);
+  std::filesystem::remove(directory.path() / "record.json");
+  std::filesystem::create_directory(directory.path() / "record.json");
+  CHECK(verify_record(directory.path()).error().code == ErrorCode::not_found);
+}
+
+TEST_CASE("what is no record is refused whatever its values are") {
+  const testing::TempDirectory directory;
+  for (const std::string text : {"", "[]", "{}", "{\"format\": 5, \"version\": 1}", "{\"format\": \"another\"}"}) {
+    std::ofstream(directory.path() / "record.json") << text;
+    CHECK_MESSAGE(verify_record(directory.path()).error().code == ErrorCode::corrupt, text);
+  }
+  std::ofstream(directory.path() / "record.json") << R"({"format": "onced rehearsal", "version": "1"})";
+  CHECK(verify_record(directory.path()).error().code == ErrorCode::newer_format);
 }
 
 TEST_CASE("cells of the evidence are quoted and none begins a formula") {
   const testing::TempDirectory directory;
-  REQUIRE(write_record(directory.path(), small_record(), small_plan()));
-  std::ifstream file(directory.path() / "evidence.csv");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  CHECK(text.find("scenario,operation_id,tag,") == 0);
-  CHECK(text.find(",1,stored,,\"'=\"\"quoted\"\", and more\"\n") != std::string::npos);
+  Json record = small_record();
+  record["observed"]["scenarios"][0]["evidence"][0]["operation_id"] = "=a";
+  REQUIRE(write_record(directory.path(), record, small_plan()));
+  const auto text = read_file(directory.path() / "evidence.csv");
+  REQUIRE(text);
+  CHECK(text->find("scenario,operation_id,tag,") == 0);
+  CHECK(text->find("\nsequential,'=a,00,") != std::string::npos);
+  CHECK(text->find(",1,stored,,\"{\"\"attempt\"\":1,") != std::string::npos);
 }
 
 TEST_CASE("facts that differ are named and what was observed is not compared") {
@@ -127,6 +523,10 @@ TEST_CASE("facts that differ are named and what was observed is not compared") {
   CHECK(compare_facts(before, now).empty());
   now["facts"]["scenarios"][0]["seen"]["stored"] = 2;
   CHECK(compare_facts(before, now) == std::vector<std::string>{"scenarios[0].seen.stored: 1, now 2"});
+  now = before;
+  now["facts"]["options"]["more"] = 1;
+  CHECK(compare_facts(before, now) == std::vector<std::string>{"options.more: null, now 1"});
+  CHECK(compare_facts(now, before) == std::vector<std::string>{"options.more: 1, now null"});
 }
 
 } // namespace onced::rehearsal

@@ -224,6 +224,24 @@ TEST_CASE("sends that the lab loses are counted and not sent") {
   CHECK(scene.sender->unsettled() == 2);
 }
 
+TEST_CASE("the first reply to each job is thrown away where the lab says so and the second settles it") {
+  SenderScene scene;
+  scene.options.lab.lose_first_replies = true;
+  scene.start_and_greet();
+  scene.submit({"one", "two"});
+  const auto jobs = scene.worker.take(2);
+  for (const auto &job : jobs)
+    scene.settle(job);
+  const auto deadline = soon();
+  while (scene.sender->stats().lost_replies < 2 && now() < deadline)
+    std::this_thread::yield();
+  CHECK(scene.sender->stats().lost_replies == 2);
+  CHECK(scene.sender->unsettled() == 2);
+  scene.settle(jobs[1]);
+  CHECK(scene.next().sequence == jobs[1].sequence);
+  CHECK(scene.sender->stats().lost_replies == 2);
+}
+
 TEST_CASE("the lab's shuffle keeps every job and repeats with its seed") {
   std::vector<std::vector<std::uint64_t>> orders;
   for (const std::uint64_t seed : {1U, 1U, 2U}) {
