@@ -46,20 +46,6 @@ Json row_of(const std::string &scenario, const Delivery &delivery) {
           {"log", text_or_null(delivery.log)}};
 }
 
-std::vector<double> recoveries(const Stage &stage, const std::vector<Delivery> &deliveries) {
-  std::vector<double> times;
-  for (const Kill &kill : stage.kills()) {
-    const Micros killed = micros_of(kill.child->ended_at());
-    Micros recovered = 0;
-    for (const Delivery &delivery : deliveries) {
-      if (delivery.acknowledged <= killed) continue;
-      recovered = recovered == 0 ? delivery.acknowledged : std::min(recovered, delivery.acknowledged);
-    }
-    if (recovered != 0) times.push_back(static_cast<double>(recovered - killed) / 1000);
-  }
-  return times;
-}
-
 // Of many points some, the last and those of the peaks among them.
 std::vector<Json> thinned(const std::vector<BacklogPoint> &points) {
   const auto most_waiting = std::max_element(
@@ -98,7 +84,6 @@ Result<Evidence> gather_evidence(Stage &stage, bool has_backlog) {
   for (const Delivery &delivery : *deliveries)
     evidence.rows.push_back(row_of(stage.scenario().name, delivery));
   evidence.timeline = timeline_of(stage, *deliveries);
-  evidence.recovery_ms = recoveries(stage, *deliveries);
   if (!has_backlog) return evidence;
   const std::vector<BacklogPoint> backlog = backlog_of(stage, *deliveries);
   for (const BacklogPoint &point : backlog)

@@ -13,9 +13,8 @@ namespace onced::rehearsal {
 struct Evidence {
   std::vector<Json> rows;
   std::vector<Json> timeline;
-  std::vector<Json> backlog;       // thinned; of a scenario that has one
-  std::size_t in_hand_max = 0;     // of it
-  std::vector<double> recovery_ms; // for each kill, until the first acknowledgement after it
+  std::vector<Json> backlog;   // thinned; of a scenario that has one
+  std::size_t in_hand_max = 0; // of it
 };
 
 // Reads it; the scenario's processes have ended. Errors: those of the store.

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "rehearsal/time.hpp"
+
 namespace onced::rehearsal {
 namespace {
 
@@ -19,6 +21,23 @@ Json ratio(std::uint64_t numerator, std::uint64_t denominator, double factor) {
   return factor * static_cast<double>(numerator) / static_cast<double>(denominator);
 }
 
+// For each process that was killed, until the first acknowledgement after it.
+std::vector<double> recoveries_of(const Json &observed) {
+  std::vector<double> times;
+  for (const Json &process : observed.at("processes")) {
+    if (process.at("end") != "killed by signal 9") continue;
+    const std::string killed = process.at("ended_at");
+    std::string first; // times of one form compare as texts
+    for (const Json &row : observed.at("evidence")) {
+      if (row.at("acknowledgement_at").is_null()) continue;
+      const std::string at = row.at("acknowledgement_at");
+      if (at > killed && (first.empty() || at < first)) first = at;
+    }
+    if (!first.empty()) times.push_back(static_cast<double>(micros_in(first) - micros_in(killed)) / 1000);
+  }
+  return times;
+}
+
 } // namespace
 
 Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
@@ -28,20 +47,19 @@ Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
   std::uint64_t duplicates = 0;
   std::uint64_t double_effects = 0;
   std::vector<double> recovery;
-  for (std::size_t at = 0; at < facts_scenarios.size(); ++at) {
-    const Json &facts = facts_scenarios.at(at);
+  for (std::size_t at = 0; at < std::min(facts_scenarios.size(), observed_scenarios.size()); ++at) {
+    const Json &facts = facts_scenarios[at];
+    if (facts.at("seen").is_null() || facts.at("is_control") == true) continue;
     const Json &seen = facts.at("seen");
-    if (seen.is_null() || facts.at("is_control")) continue;
-    const Json &observed = observed_scenarios.at(at);
     const auto stored = seen.at("stored").get<std::uint64_t>();
-    deliveries += observed.at("evidence").size();
+    deliveries += observed_scenarios[at].at("evidence").size();
     accepted += stored + seen.at("duplicate").get<std::uint64_t>() + seen.at("settled").get<std::uint64_t>();
     duplicates += seen.at("duplicate").get<std::uint64_t>();
     const auto effects = seen.at("effects").get<std::uint64_t>();
-    const auto wanted = facts.at("expected").value("effects", std::uint64_t{0});
+    const auto wanted = facts.at("expected").at("effects").get<std::uint64_t>();
     double_effects += effects > wanted ? effects - wanted : 0;
-    for (const Json &time : observed.at("recovery_ms"))
-      recovery.push_back(time);
+    const std::vector<double> times = recoveries_of(observed_scenarios[at]);
+    recovery.insert(recovery.end(), times.begin(), times.end());
   }
   std::sort(recovery.begin(), recovery.end());
   const Json p50 = recovery.empty() ? Json() : Json(recovery[(recovery.size() - 1) / 2]);

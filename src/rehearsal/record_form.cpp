@@ -52,7 +52,6 @@ constexpr std::string_view record_form = R"({
       "timeline": [{"at": "time", "at_us": "count", "what": "text", "operation_id": ["text", null],
                     "attempt": ["count", null], "detail": ["text", null]}],
       "backlog": [{"at_us": "count", "waiting": "count", "in_hand": "count"}],
-      "recovery_ms": ["number"],
       "evidence": [{
         "scenario": "text", "operation_id": ["text", null], "tag": ["text", null], "sender": ["text", null],
         "sequence": "count", "attempt": "count", "publish_at": ["time", null], "consume_at": ["time", null],

@@ -113,11 +113,9 @@ Played blank(const Setting &setting, const ScenarioPlan &plan, const Scenario &s
                   {"effects_before", nullptr},
                   {"effects_after", nullptr},
                   {"outcomes", Json::array()}};
-  played.observed = {{"name", plan.name},        {"started_at", nullptr},
-                     {"ended_at", nullptr},      {"directory", nullptr},
-                     {"endpoints", nullptr},     {"processes", Json::array()},
-                     {"queries", Json::array()}, {"timeline", Json::array()},
-                     {"backlog", Json::array()}, {"recovery_ms", Json::array()},
+  played.observed = {{"name", plan.name},        {"started_at", nullptr},     {"ended_at", nullptr},
+                     {"directory", nullptr},     {"endpoints", nullptr},      {"processes", Json::array()},
+                     {"queries", Json::array()}, {"timeline", Json::array()}, {"backlog", Json::array()},
                      {"evidence", Json::array()}};
   return played;
 }
@@ -174,7 +172,6 @@ void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario
   }
   played.observed["timeline"] = evidence->timeline;
   played.observed["backlog"] = evidence->backlog;
-  played.observed["recovery_ms"] = evidence->recovery_ms;
   played.observed["evidence"] = evidence->rows;
   played.observed["queries"] = queries_of(stage);
 }

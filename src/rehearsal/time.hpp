@@ -19,5 +19,7 @@ using Micros = std::int64_t; // since 1970; 0: not
 
 // "2026-01-31T12:00:00.000000Z".
 [[nodiscard]] std::string iso_time(WallTime time);
+// Of such a text.
+[[nodiscard]] Micros micros_in(const std::string &iso_time);
 
 } // namespace onced::rehearsal

@@ -66,19 +66,19 @@ constexpr std::string_view small_facts = R"({
   "scenarios": [
     {"name": "sequential", "title": "once", "worker": "onced", "is_control": false, "status": "passed", "why": null,
      "kill_point": null,
-     "expected": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "conflict": 0, "invalid": 0, "failed": 0},
-     "seen": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "expected": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "seen": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0},
      "differences": [], "effects_before": 0, "effects_after": 1,
      "outcomes": [{"operation_id": "a", "outcome": "stored", "count": 1}]},
     {"name": "kill after commit", "title": "killed", "worker": "onced", "is_control": false, "status": "passed",
      "why": null, "kill_point": "worker.after-commit",
-     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "conflict": 0, "invalid": 0, "failed": 0},
-     "seen": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "conflict": 0, "invalid": 0, "failed": 0},
+     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "seen": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0},
      "differences": [], "effects_before": 0, "effects_after": 1,
      "outcomes": [{"operation_id": "a", "outcome": "duplicate", "count": 1}]},
     {"name": "redrive", "title": "redriven", "worker": "onced", "is_control": false, "status": "skipped",
      "why": "no reason", "kill_point": null,
-     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 0, "conflict": 0, "invalid": 0, "failed": 0},
+     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0},
      "seen": null, "differences": [], "effects_before": null, "effects_after": null, "outcomes": []},
     {"name": "unguarded memory under a kill", "title": "the control", "worker": "unguarded: memory", "is_control": true,
      "status": "passed", "why": null, "kill_point": null, "expected": {"effects_min": 2},
@@ -130,9 +130,11 @@ Json entry(const std::string &what, unsigned second, const Json &operation_id, c
 }
 
 Json observed_of(const std::string &scenario, const Json &rows) {
-  return {{"name", scenario},           {"started_at", at_second(0)}, {"ended_at", at_second(9)},
-          {"directory", "/record/one"}, {"endpoints", nullptr},       {"processes", Json::array()},
-          {"queries", Json::array()},   {"timeline", Json::array()},  {"evidence", rows}};
+  return {{"name", scenario},         {"started_at", at_second(0)},
+          {"ended_at", at_second(9)}, {"directory", "/record/one"},
+          {"endpoints", nullptr},     {"processes", Json::array()},
+          {"queries", Json::array()}, {"timeline", Json::array()},
+          {"backlog", Json::array()}, {"evidence", rows}};
 }
 
 // A worker that was killed after a commit, and a job that was delivered again.
