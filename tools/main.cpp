@@ -378,7 +378,8 @@ void add_rehearse(Commands &commands, CLI::App &root) {
   auto options = std::make_shared<RehearseOptions>();
   CLI::App &app = *command.app;
   app.add_option("PLAN", options->plan, "The plan, a TOML file (docs/rehearsal-record.md)");
-  app.add_option("--out", options->out, "Write the record here, absent or empty (default NAME.record, of PLAN's folder)")
+  app.add_option("--out", options->out,
+                 "Write the record here, absent or empty (default NAME.record, of PLAN's folder)")
       ->type_name("DIR");
   app.add_option("--only", options->only, "Only this scenario of the plan")->type_name("SCENARIO");
   app.add_option("--seed", options->seed, "Repeat the choices of the lab's knobs")->capture_default_str();

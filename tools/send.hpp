@@ -23,7 +23,7 @@ struct SendOptions {
   std::optional<std::uint64_t> seed;          // of the lab's knobs; none: a random one
   bool stats = false;                         // print a last line of figures; the lab's knobs print it too
   LogFormat log_format = LogFormat::text;
-  std::filesystem::path events;               // each step of each delivery is written here; empty: none
+  std::filesystem::path events; // each step of each delivery is written here; empty: none
 };
 
 // Sends jobs, and what an outbox holds from before, and prints one line for each delivery as it settles. One that does

@@ -165,8 +165,8 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
 void Worker::Impl::start_threads(const WorkerOptions &options) {
   const SignalsBlocked blocked;
   for (unsigned started = 0; started < options.threads; ++started) {
-    batch_threads_.push_back(guarded_thread(
-        [this, events = worker::DeliveryEvents(options.deliveries), delay = options.lab.delay_commit] {
+    batch_threads_.push_back(
+        guarded_thread([this, events = worker::DeliveryEvents(options.deliveries), delay = options.lab.delay_commit] {
           BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events, delay).run();
         }));
   }

@@ -129,7 +129,8 @@ private:
     if (!replies.recv(routing_id, zmq::recv_flags::dontwait)) return false;
     static_cast<void>(replies.recv(frame));
     wire::PeerMessage peer;
-    if (wire::decode_peer_message(frame.to_string_view(), peer) != wire::PeerFraming::known || peer.request) return true;
+    if (wire::decode_peer_message(frame.to_string_view(), peer) != wire::PeerFraming::known || peer.request)
+      return true;
     routes_[peer.sender] = routing_id.to_string();
     send(replies, peer.sender, wire::encode_greeting(boot_, Durability::fsync));
     return true;
