@@ -1,6 +1,6 @@
 #pragma once
 
-#include <onced/bytes.hpp>
+#include "onced/bytes.hpp"
 
 #include "rehearsal/json.hpp"
 
