@@ -27,8 +27,8 @@ EventFile::~EventFile() {
 void EventFile::write(const Event &event) noexcept {
   try {
     Json line{{"at_us", clock_.wall().time_since_epoch().count()}, {"event", event.name}};
-    for (const auto &[name, value] : event.fields)
-      std::visit([&](const auto &known) { line[std::string(name)] = known; }, value);
+    for (const auto &field : event.fields)
+      std::visit([&](const auto &value) { line[std::string(field.first)] = value; }, field.second);
     const std::string text = dump(line) + "\n";
     static_cast<void>(::write(descriptor_, text.data(), text.size()) == 0);
   } catch (...) { // no memory: it is dropped

@@ -161,7 +161,7 @@ Json build_of(const Setting &setting, const std::filesystem::path &out) {
                  .log = out / "version.log",
                  .on_line = {}},
                 setting.patience);
-  const Json build = Json::parse(version.first_line(), nullptr, false);
+  Json build = Json::parse(version.first_line(), nullptr, false);
   version.wait();
   std::error_code ignored;
   std::filesystem::remove(out / "version.log", ignored);

@@ -22,7 +22,7 @@ struct RehearsalOptions {
 };
 
 // What the program that rehearses knows of itself.
-struct Surroundings {
+struct Surroundings {                // NOLINT(bugprone-exception-escape): a Json moves without exceptions
   Json ran_as;                       // account_of_process(), before it entered mounts of its own
   std::string mounts_obstacle;       // of enter_own_mounts()
   std::function<bool()> interrupted; // whether to end early

@@ -9,8 +9,8 @@
 namespace onced::rehearsal {
 
 // One scenario as it was played.
-struct Played {
-  Json facts; // its parts of the record (docs/rehearsal-record.md)
+struct Played { // NOLINT(bugprone-exception-escape): a Json moves without exceptions
+  Json facts;   // its parts of the record (docs/rehearsal-record.md)
   Json observed;
 };
 

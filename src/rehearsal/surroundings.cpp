@@ -13,7 +13,7 @@ namespace onced::rehearsal {
 namespace {
 
 std::string user_name() {
-  const passwd *user = ::getpwuid(::geteuid());
+  const passwd *user = ::getpwuid(::geteuid()); // NOLINT(concurrency-mt-unsafe): nobody else asks
   return user == nullptr ? "unknown" : user->pw_name;
 }
 

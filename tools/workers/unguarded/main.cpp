@@ -56,8 +56,7 @@ void append(const std::filesystem::path &ledger, const std::string &line) {
   const int file = ::open(ledger.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   const std::string text = line + "\n";
   if (::write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()) || ::fdatasync(file) != 0) {
-    std::perror("the ledger");
-    std::exit(74);
+    throw std::runtime_error("the ledger cannot be written");
   }
   ::close(file);
 }
@@ -252,5 +251,10 @@ int run(const std::vector<std::string> &words) {
 } // namespace onced::unguarded
 
 int main(int argc, char **argv) {
-  return onced::unguarded::run({argv + 1, argv + argc});
+  try {
+    return onced::unguarded::run({argv + 1, argv + argc});
+  } catch (const std::exception &failure) {
+    std::fputs(failure.what(), stderr);
+    return 74;
+  }
 }
