@@ -157,6 +157,22 @@ void fill_control(Json &facts, const Stage &stage, const ScenarioPlan &plan, std
   }
 }
 
+// Acknowledgements that a sender has got while the store was unavailable, of what was not committed before.
+std::size_t false_acknowledgements(const Evidence &evidence) {
+  std::size_t count = 0;
+  std::string since; // times of one form compare as texts
+  for (const Json &entry : evidence.timeline) {
+    if (entry["what"] == "unavailable") since = entry["at"];
+    if (entry["what"] != "available" || since.empty()) continue;
+    count += static_cast<std::size_t>(std::count_if(evidence.rows.begin(), evidence.rows.end(), [&](const Json &row) {
+      const Json &told = row["acknowledgement_at"];
+      const bool meanwhile = !told.is_null() && told >= since && told <= entry["at"];
+      return meanwhile && (row["commit_at"].is_null() || row["commit_at"] > since);
+    }));
+  }
+  return count;
+}
+
 void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
   const EffectCounts before; // the directory is fresh
   const EffectCounts after = stage.count();
@@ -169,6 +185,9 @@ void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario
   if (!evidence) throw StageFailure("the evidence cannot be read: " + describe(evidence.error()));
   if (evidence->in_hand_max > burst_window_jobs) {
     throw StageFailure(std::to_string(evidence->in_hand_max) + " jobs were in hand at once, more than the window");
+  }
+  if (const std::size_t count = false_acknowledgements(*evidence); count > 0) {
+    throw StageFailure(std::to_string(count) + " acknowledgements came while the store was unavailable");
   }
   played.observed["timeline"] = evidence->timeline;
   played.observed["backlog"] = evidence->backlog;
