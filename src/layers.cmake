@@ -75,11 +75,12 @@ onced_layer(worker
   src/worker/worker.cpp)
 onced_layer(rehearsal
   src/rehearsal/child.cpp
+  src/rehearsal/conclusions.cpp
   src/rehearsal/deliveries.cpp
   src/rehearsal/disk.cpp
   src/rehearsal/evidence.cpp
   src/rehearsal/files.cpp
-  src/rehearsal/measures.cpp
+  src/rehearsal/machine.cpp
   src/rehearsal/page.cpp
   src/rehearsal/plan.cpp
   src/rehearsal/record.cpp
@@ -89,7 +90,6 @@ onced_layer(rehearsal
   src/rehearsal/scenario_run.cpp
   src/rehearsal/scenarios.cpp
   src/rehearsal/stage.cpp
-  src/rehearsal/surroundings.cpp
   src/rehearsal/time.cpp
   src/rehearsal/timeline.cpp)
 find_package(nlohmann_json REQUIRED)

@@ -30,7 +30,11 @@ void EventFile::write(const Event &event) noexcept {
     for (const auto &field : event.fields)
       std::visit([&](const auto &value) { line[std::string(field.first)] = value; }, field.second);
     const std::string text = dump(line) + "\n";
-    static_cast<void>(::write(descriptor_, text.data(), text.size()) == 0);
+    const ssize_t written = ::write(descriptor_, text.data(), text.size());
+    // A line that was cut short is ended, so that the next is not lost with it.
+    if (written > 0 && static_cast<std::size_t>(written) < text.size()) {
+      static_cast<void>(::write(descriptor_, "\n", 1) == 1);
+    }
   } catch (...) { // no memory: it is dropped
   }
 }

@@ -162,7 +162,9 @@ void add_serve(Commands &commands, CLI::App &root) {
       ->check(CLI::Range(0.0, 1.0))
       ->type_name("SHARE");
   add_duration(app, "--delay-replies", "Lab: hold every reply back so long (default 0ms)", worker.lab.delay);
-  add_duration(app, "--delay-commit", "Lab: wait so long before each commit (default 0ms)", worker.lab.delay_commit);
+  add_duration(app, "--delay-commit",
+               "Lab: let each commit wait so long between its look-up and its transaction (default 0ms)",
+               worker.lab.delay_commit);
   app.add_option("--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies")->capture_default_str();
   add_kill_at(app, "worker.", worker.kill_switch);
   add_events(app, options->events);

@@ -1,7 +1,6 @@
 #include "rehearse.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include <fmt/core.h>
@@ -10,10 +9,11 @@
 #include "onced/clock.hpp"
 #include "onced/limits.hpp"
 #include "rehearsal/disk.hpp"
+#include "rehearsal/files.hpp"
+#include "rehearsal/machine.hpp"
 #include "rehearsal/record.hpp"
 #include "rehearsal/rehearsal.hpp"
 #include "rehearsal/scenarios.hpp"
-#include "rehearsal/surroundings.hpp"
 #include "signals.hpp"
 
 namespace onced::tools {
@@ -37,7 +37,7 @@ std::string own_command() {
 ExitCode list(Output &output) {
   for (const rehearsal::Scenario &scenario : rehearsal::scenarios()) {
     Json line{{"scenario", scenario.name}, {"title", scenario.title}};
-    line["kill_point"] = scenario.kill_point.empty() ? Json() : Json(scenario.kill_point);
+    line["kill_point"] = rehearsal::null_or(scenario.kill_point);
     output.line(line);
   }
   return flushed(output, ExitCode::ok);
@@ -91,7 +91,8 @@ ExitCode run_plan(const RehearseOptions &options, Output &output) {
                        .seed = options.seed,
                        .fast = options.fast,
                        .command = own_command()};
-  if (run.out.empty()) run.out = std::filesystem::absolute(options.plan).parent_path().filename().string() + ".record";
+  if (run.out.empty())
+    run.out = std::filesystem::weakly_canonical(options.plan).parent_path().filename().string() + ".record";
   const auto record = play(run);
   if (!record) return report(record.error());
   output.line(summary(*record, run.out));
@@ -107,27 +108,6 @@ ExitCode verify(const std::filesystem::path &directory, Output &output) {
   if (!sha256) return report(sha256.error());
   output.line({{"record", directory.string()}, {"sha256", *sha256}, {"problems", problems->size()}});
   return flushed(output, problems->empty() ? ExitCode::ok : ExitCode::no);
-}
-
-// A directory for one run, removed at the end.
-class RunDirectory {
-public:
-  explicit RunDirectory(std::string name) : name_(std::move(name)) {}
-  ~RunDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(name_, ignored);
-  }
-  RunDirectory(const RunDirectory &) = delete;
-  RunDirectory &operator=(const RunDirectory &) = delete;
-
-private:
-  std::string name_;
-};
-
-Result<std::string> fresh_directory() {
-  std::string name = (std::filesystem::temp_directory_path() / "onced-rerun-XXXXXX").string();
-  if (::mkdtemp(name.data()) != nullptr) return name;
-  return tl::unexpected(Error{ErrorCode::store_unavailable, name, "it cannot be made", "set TMPDIR to a directory"});
 }
 
 Result<RehearsalOptions> options_of(const Json &record, const RehearseOptions &options, std::string out) {
@@ -149,10 +129,10 @@ Result<RehearsalOptions> options_of(const Json &record, const RehearseOptions &o
 ExitCode rerun(const RehearseOptions &options, Output &output) {
   const auto before = rehearsal::read_record(options.rerun);
   if (!before) return report(before.error());
-  const auto out = fresh_directory();
-  if (!out) return report(out.error());
-  const RunDirectory directory(*out);
-  const auto run = options_of(*before, options, *out);
+  constexpr std::size_t any_length = 4096;
+  const auto directory = rehearsal::ScratchDirectory::make("onced-rerun", any_length);
+  if (!directory) return report(directory.error());
+  const auto run = options_of(*before, options, (*directory)->path());
   if (!run) return report(run.error());
   const auto now = play(*run);
   if (!now) return report(now.error());

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onced/bytes.hpp"
@@ -73,6 +75,7 @@ struct StoreOptions {
   std::uint64_t audit_rows_max = limits::audit_rows_max;
   std::shared_ptr<StorageEnvironment> environment; // null: the operating system's
   KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
+  std::chrono::milliseconds delay_commit{0};       // lab: how long a commit waits between look-up and transaction
   StoreCounters *counters = nullptr;               // likewise
 };
 
@@ -89,10 +92,22 @@ struct Delivery {
 };
 
 // What became of one delivery, in full.
+// Which way a delivery took through the store.
+enum class Branch : std::uint8_t {
+  none,      // nothing was done
+  no_job,    // it has no key
+  cached,    // the key is in the cache of committed rows
+  looked_up, // the look-up has found the key
+  locked,    // the transaction has found the key, once it was locked: another had put the row after the look-up
+  in_batch,  // a copy in the same batch has claimed the key
+  absent,    // the key is absent: the handler has run
+};
+
 struct Settlement {
   Outcome outcome = Outcome::busy;
   Bytes result;       // canonical MessagePack; empty unless stored or duplicate
   std::string detail; // why, for the outcomes that are no success; empty otherwise
+  Branch branch = Branch::none;
 };
 
 // What the store recalls of a job.
@@ -188,9 +203,10 @@ struct Counts {
 
 // What `Store::commit` does, for whoever reads a record of a rehearsal.
 inline constexpr std::string_view transaction_definition =
-    "RocksDB TransactionDB: look every key up; of those that are absent lock the key, read it again for update, put "
-    "the row "
-    "only where it is still absent, commit the batch with a synced log; the reply follows the commit";
+    "RocksDB TransactionDB: look every key up; of those that are absent lock the key, read it again, put the row only "
+    "where it is still absent, commit the batch, by a synced log unless the durability is page-cache; the reply "
+    "follows "
+    "the commit";
 
 // The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
 // All calls may be made from any thread, except that nothing may run beside the destructor.

@@ -21,7 +21,7 @@ namespace onced {
 struct WorkerLab {
   double drop_share = 0;                     // 0 to 1: of the frames of replies, the share that is dropped
   std::chrono::milliseconds delay{0};        // how long every frame is held back, answers to queries included
-  std::chrono::milliseconds delay_commit{0}; // how long a worker thread waits before each commit
+  std::chrono::milliseconds delay_commit{0}; // how long each commit waits between its look-up and its transaction
   std::uint64_t seed = 0;
 };
 

@@ -3,9 +3,12 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <utility>
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,16 +16,22 @@
 namespace onced::rehearsal {
 namespace {
 
-using Pipe = std::array<int, 2>;
+using store::Descriptor;
+
+constexpr std::size_t line_bytes_max = std::size_t{64} * 1024;
+constexpr std::size_t lines_kept_max = 1'000'000;
+
+using Pipe = std::array<Descriptor, 2>;
 
 Pipe make_pipe() {
-  Pipe ends{};
+  std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw StageFailure("no pipe: out of descriptors");
-  return ends;
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
 // In the child between fork and exec: only what may be called there.
 [[noreturn]] void become(char *const *arguments, int input, int output, int log, int parent) {
+  ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::signal(SIGPIPE, SIG_DFL);
   sigset_t none;
@@ -45,79 +54,79 @@ Child::Child(Options options, const Patience &patience) : options_(std::move(opt
   for (std::string &word : words)
     arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  const Pipe input = make_pipe();
-  const Pipe output = make_pipe();
-  const int log = ::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  const Descriptor log(::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log.is_open()) throw StageFailure("the log of the " + role() + " cannot be written");
+  Pipe input = make_pipe();
+  Pipe output = make_pipe();
+  stop_reading_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
+  if (!stop_reading_.is_open()) throw StageFailure("no eventfd: out of descriptors");
   const int parent = ::getpid();
   started_at_ = patience_.clock().wall();
   id_ = ::fork();
-  if (id_ == 0) become(arguments.data(), input[0], output[1], log, parent);
-  ::close(input[0]);
-  ::close(output[1]);
-  ::close(log);
-  input_ = input[1];
-  output_ = output[0];
+  if (id_ == 0) become(arguments.data(), input[0].number(), output[1].number(), log.number(), parent);
   if (id_ < 0) throw StageFailure(options_.command.front() + " cannot be started");
+  input_ = std::move(input[1]);
+  output_ = std::move(output[0]);
   reader_ = std::thread([this] { read_lines(); });
 }
 
 Child::~Child() {
+  kill_now();
+  const std::uint64_t one = 1;
+  static_cast<void>(::write(stop_reading_.number(), &one, sizeof one) == sizeof one);
+  reader_.join();
+}
+
+void Child::kill_now() {
   signal(SIGKILL);
-  if (is_running()) {
-    while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-  end_input();
-  if (reader_.joinable()) reader_.join();
-  ::close(output_);
+  while (is_running())
+    ::waitid(P_PID, static_cast<id_t>(id_), nullptr, WEXITED | WNOWAIT);
+}
+
+// --- Its output ---------------------------------------------------------------------------------------------------
+
+// False: there is no more.
+bool Child::read_some(std::string &unread) {
+  std::array<pollfd, 2> ready{{{.fd = output_.number(), .events = POLLIN, .revents = 0},
+                               {.fd = stop_reading_.number(), .events = POLLIN, .revents = 0}}};
+  if (::poll(ready.data(), ready.size(), -1) < 0) return errno == EINTR;
+  if (ready[1].revents != 0) return false;
+  std::array<char, 4096> buffer{};
+  const ssize_t count = ::read(output_.number(), buffer.data(), buffer.size());
+  if (count < 0) return errno == EINTR;
+  unread.append(buffer.data(), static_cast<std::size_t>(count));
+  return count > 0;
 }
 
 void Child::read_lines() {
   std::string unread;
-  std::array<char, 4096> buffer{};
-  for (;;) {
-    const ssize_t count = ::read(output_, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    unread.append(buffer.data(), static_cast<std::size_t>(count));
-    for (std::size_t end = unread.find('\n'); end != std::string::npos; end = unread.find('\n')) {
-      const std::string line = unread.substr(0, end);
-      unread.erase(0, end + 1);
-      {
-        const std::scoped_lock lock(mutex_);
-        lines_.push_back(line);
-      }
-      if (options_.on_line) options_.on_line(*this, line);
+  while (read_some(unread)) {
+    std::size_t begin = 0;
+    for (std::size_t end = unread.find('\n'); end != std::string::npos; end = unread.find('\n', begin)) {
+      take_line(unread.substr(begin, end - begin));
+      begin = end + 1;
     }
+    unread.erase(0, begin);
+    if (unread.size() > line_bytes_max) unread.resize(line_bytes_max); // whatever it is, it is no line of ours
   }
   const std::scoped_lock lock(mutex_);
   output_ended_ = true;
 }
 
-void Child::answer() {
+void Child::take_line(std::string line) {
+  if (options_.on_line) return options_.on_line(*this, line);
   const std::scoped_lock lock(mutex_);
-  if (input_ >= 0) static_cast<void>(::write(input_, "\n", 1) == 1); // it may be gone
+  if (lines_.size() < lines_kept_max) lines_.push_back(std::move(line));
 }
 
-void Child::end_input() {
+std::vector<std::string> Child::lines() {
   const std::scoped_lock lock(mutex_);
-  if (input_ >= 0) ::close(input_);
-  input_ = -1;
+  return lines_;
 }
 
-void Child::signal(int number) {
+bool Child::has_printed() {
   const std::scoped_lock lock(mutex_);
-  if (id_ > 0 && !status_) ::kill(id_, number);
-}
-
-bool Child::is_running() {
-  const std::scoped_lock lock(mutex_);
-  if (status_ || id_ <= 0) return false;
-  int status = 0;
-  if (::waitpid(id_, &status, WNOHANG) != id_) return true;
-  status_ = status;
-  ended_at_ = patience_.clock().wall();
-  return false;
+  return !lines_.empty();
 }
 
 bool Child::output_has_ended() {
@@ -126,10 +135,36 @@ bool Child::output_has_ended() {
 }
 
 std::string Child::first_line() {
-  patience_.wait_until([this] { return output_has_ended() || !lines().empty(); }, named("the first line"));
+  patience_.wait_until([this] { return output_has_ended() || has_printed(); }, named("the first line"));
   const std::vector<std::string> printed = lines();
   if (printed.empty()) throw StageFailure("nothing was printed instead of " + named("a first line"));
   return printed.front();
+}
+
+// --- Its life -----------------------------------------------------------------------------------------------------
+
+void Child::answer() {
+  static_cast<void>(::write(input_.number(), "\n", 1) == 1); // it may be gone
+}
+
+void Child::signal(int number) {
+  const std::scoped_lock lock(mutex_);
+  if (!status_) ::kill(id_, number);
+}
+
+bool Child::is_running() {
+  const std::scoped_lock lock(mutex_);
+  if (status_) return false;
+  siginfo_t ended{};
+  if (::waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid != id_) {
+    return true;
+  }
+  ::kill(-id_, SIGKILL); // what it has left behind, before its number is free
+  int status = 0;
+  ::waitpid(id_, &status, 0);
+  status_ = status;
+  ended_at_ = patience_.clock().wall();
+  return false;
 }
 
 void Child::wait() {
@@ -146,13 +181,8 @@ bool Child::was_killed() const {
   return status_ && WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL;
 }
 
-std::vector<std::string> Child::lines() {
-  const std::scoped_lock lock(mutex_);
-  return lines_;
-}
-
 std::string Child::named(const std::string &what) const {
-  return what + " of the " + role() + "; see " + options_.log.string();
+  return what + " of the " + role() + "; see " + options_.log.filename().string();
 }
 
 } // namespace onced::rehearsal

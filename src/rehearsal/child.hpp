@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "rehearsal/patience.hpp"
+#include "store/descriptor.hpp"
 
 namespace onced::rehearsal {
 
-// A process that this one started. It dies with this one, and is killed by the destructor if it still runs. Made,
-// waited for and destroyed by one thread, which must live as long as it: the kernel ties its death to that thread.
+// A process that this one started, and the leader of a process group, so that Ctrl-C at a terminal reaches this one
+// alone. It dies with this one, and is killed by the destructor if it still runs; what it has started itself dies as it
+// ends, unless that has left the group. Made, waited for and destroyed by one thread, which must live as long as it:
+// the kernel ties its death to that thread.
 class Child {
 public:
   // Called for each line of its standard output, by a thread of its own.
@@ -22,7 +25,7 @@ public:
     std::string role; // what it is in the scenario
     std::vector<std::string> command;
     std::filesystem::path log; // its stderr is appended here
-    OnLine on_line;            // empty: lines are only kept
+    OnLine on_line;            // empty: lines are kept
   };
 
   // Throws StageFailure. `patience` must outlive it.
@@ -35,6 +38,8 @@ public:
   void answer();
   // Sends a signal, while it runs. Any thread.
   void signal(int number);
+  // kill -9, and waits for its end.
+  void kill_now();
 
   [[nodiscard]] bool is_running();
   // The first line that it printed. Throws as Patience does, and StageFailure where it ends without one.
@@ -55,20 +60,23 @@ public:
 
 private:
   void read_lines();
-  void end_input();
-  [[nodiscard]] std::string named(const std::string &what) const;
+  bool read_some(std::string &unread);
+  void take_line(std::string line);
   [[nodiscard]] bool output_has_ended();
+  [[nodiscard]] bool has_printed();
+  [[nodiscard]] std::string named(const std::string &what) const;
 
   Options options_;
   const Patience &patience_;
   int id_ = -1;
-  int output_ = -1;
   WallTime started_at_{};
   WallTime ended_at_{};
+  store::Descriptor input_;
+  store::Descriptor output_;
+  store::Descriptor stop_reading_; // an eventfd: who has left the group may keep the output open
   std::thread reader_;
 
-  std::mutex mutex_; // guards the rest
-  int input_ = -1;
+  std::mutex mutex_;          // guards the rest
   std::optional<int> status_; // it was waited for
   std::vector<std::string> lines_;
   bool output_ended_ = false;

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "onced/job.hpp"
+#include "onced/kill_point.hpp"
 #include "onced/store.hpp"
 
 namespace onced::rehearsal {
@@ -32,11 +33,17 @@ public:
       return std::tie(one.published, one.sender, one.sequence, one.attempt) <
              std::tie(other.published, other.sender, other.sequence, other.attempt);
     });
+    for (Delivery &delivery : deliveries_) {
+      by_sequence_[{delivery.sender, delivery.sequence}].push_back(&delivery);
+      by_operation_[delivery.operation_id].push_back(&delivery);
+    }
     read_worker();
     for (std::size_t stream = 0; stream < stage_.sender_events().size(); ++stream)
       read_replies(stream);
     note_kills();
-    if (auto noted = stage_.setting().is_foreign() ? note_marks() : note_commits(); !noted) {
+    if (stage_.setting().is_foreign()) {
+      note_marks();
+    } else if (auto noted = note_commits(); !noted) {
       return tl::unexpected(noted.error());
     }
     return std::move(deliveries_);
@@ -63,16 +70,18 @@ private:
     }
   }
 
+  // Those of the job that an event speaks of, by publish time.
+  [[nodiscard]] const std::vector<Delivery *> &deliveries_of(const Json &event) {
+    return by_sequence_[{event["sender"].get<std::string>(), number_in(event, "sequence")}];
+  }
+
   // The delivery that the worker speaks of: of those published by then under this name, the latest. A resumed sender
   // counts its attempts anew.
   Delivery *find(const Json &event) {
     Delivery *found = nullptr;
-    for (Delivery &delivery : deliveries_) {
-      if (delivery.published > event["at_us"].get<Micros>()) break;
-      if (delivery.sender == event["sender"] && delivery.sequence == event["sequence"] &&
-          delivery.attempt == event["attempt"] && delivery.tag == event["tag"]) {
-        found = &delivery;
-      }
+    for (Delivery *delivery : deliveries_of(event)) {
+      if (delivery->published > event["at_us"].get<Micros>()) break;
+      if (delivery->attempt == event["attempt"] && delivery->tag == event["tag"]) found = delivery;
     }
     return found;
   }
@@ -97,14 +106,12 @@ private:
     const auto at = event["at_us"].get<Micros>();
     Delivery *settled_so = nullptr;
     Delivery *open = nullptr;
-    for (Delivery &delivery : deliveries_) {
-      if (delivery.published > at) break;
-      if (delivery.sender != event["sender"] || delivery.stream != stream || delivery.sequence != event["sequence"]) {
-        continue;
-      }
-      const bool settled = delivery.settled != 0 && delivery.settled <= at;
-      if (settled && delivery.outcome == event["outcome"]) settled_so = &delivery;
-      if (delivery.outcome.empty()) open = &delivery;
+    for (Delivery *delivery : deliveries_of(event)) {
+      if (delivery->published > at) break;
+      if (delivery->stream != stream) continue;
+      const bool settled = delivery->settled != 0 && delivery->settled <= at;
+      if (settled && delivery->outcome == event["outcome"]) settled_so = delivery;
+      if (delivery->outcome.empty()) open = delivery;
     }
     return settled_so != nullptr ? settled_so : open;
   }
@@ -163,34 +170,32 @@ private:
   }
 
   void note_commit(const std::string &operation_id, Micros committed) {
-    for (Delivery &delivery : deliveries_) {
-      if (delivery.operation_id != operation_id) continue;
-      const bool stored = delivery.outcome == "stored";
-      const bool died_after = delivery.settled == 0 && !delivery.killed.empty() && delivery.consumed != 0 &&
-                              committed >= delivery.consumed && delivery.killed == "worker.after-commit";
-      if (stored || died_after) delivery.committed = committed;
+    for (Delivery *delivery : by_operation_[operation_id]) {
+      const bool stored = delivery->outcome == "stored";
+      const bool died_after = delivery->settled == 0 && delivery->consumed != 0 && committed >= delivery->consumed &&
+                              delivery->killed == name_of(KillPoint::worker_after_commit);
+      if (stored || died_after) delivery->committed = committed;
     }
   }
 
   // A mark is an effect: of the first delivery of its job that may have had it, and rather of one that says so.
-  Result<void> note_marks() {
+  void note_marks() {
     for (const Mark &mark : stage_.marks()) {
       Delivery *marked = nullptr;
-      for (Delivery &delivery : deliveries_) {
-        const bool may = delivery.operation_id == mark.operation_id && delivery.committed == 0 &&
-                         delivery.published <= micros_of(mark.at);
-        if (!may) continue;
-        const bool stored = delivery.outcome == "stored" || !delivery.killed.empty();
-        if (stored || (marked == nullptr && delivery.outcome.empty())) marked = &delivery;
+      for (Delivery *delivery : by_operation_[mark.operation_id]) {
+        if (delivery->committed != 0 || delivery->published > micros_of(mark.at)) continue;
+        const bool stored = delivery->outcome == "stored" || !delivery->killed.empty();
+        if (stored || (marked == nullptr && delivery->outcome.empty())) marked = delivery;
         if (stored) break;
       }
       if (marked != nullptr) marked->committed = micros_of(mark.at);
     }
-    return {};
   }
 
   Stage &stage_;
-  std::vector<Delivery> deliveries_; // by publish time
+  std::vector<Delivery> deliveries_; // by publish time; not moved once the next point into it
+  std::map<std::pair<std::string, std::uint64_t>, std::vector<Delivery *>> by_sequence_;
+  std::map<std::string, std::vector<Delivery *>> by_operation_;
 };
 
 } // namespace
@@ -199,8 +204,9 @@ std::vector<std::pair<Json, std::string>> events_of(const std::filesystem::path 
   std::vector<std::pair<Json, std::string>> events;
   std::ifstream file(stream);
   for (std::string line; std::getline(file, line);) {
-    Json event = Json::parse(line, nullptr, false);
-    if (event.is_object()) events.emplace_back(std::move(event), line);
+    Json event = parse_json(line);
+    if (event.is_object() && event.contains("event") && event.contains("at_us"))
+      events.emplace_back(std::move(event), line);
   }
   return events;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "onced/kill_point.hpp"
 #include "rehearsal/deliveries.hpp"
 #include "rehearsal/timeline.hpp"
 
@@ -19,7 +20,7 @@ constexpr std::array<std::string_view, 14> columns{
 Json time_or_null(Micros micros) {
   return micros == 0 ? Json() : Json(iso_time(time_of(micros)));
 }
-Json text_or_null(const std::string &text) {
+Json null_or(const std::string &text) {
   return text.empty() ? Json() : Json(text);
 }
 
@@ -27,13 +28,13 @@ Json row_of(const std::string &scenario, const Delivery &delivery) {
   Json written;
   if (delivery.committed != 0 || delivery.outcome == "stored") {
     written = 1;
-  } else if (!delivery.outcome.empty() || delivery.killed == "worker.before-commit") {
+  } else if (!delivery.outcome.empty() || delivery.killed == name_of(KillPoint::worker_before_commit)) {
     written = 0;
   }
   return {{"scenario", scenario},
-          {"operation_id", text_or_null(delivery.operation_id)},
-          {"tag", text_or_null(delivery.tag)},
-          {"sender", text_or_null(delivery.sender)},
+          {"operation_id", null_or(delivery.operation_id)},
+          {"tag", null_or(delivery.tag)},
+          {"sender", null_or(delivery.sender)},
           {"sequence", delivery.sequence},
           {"attempt", delivery.attempt},
           {"publish_at", time_or_null(delivery.published)},
@@ -41,9 +42,9 @@ Json row_of(const std::string &scenario, const Delivery &delivery) {
           {"commit_at", time_or_null(delivery.committed)},
           {"acknowledgement_at", time_or_null(delivery.acknowledged)},
           {"rows_written", written},
-          {"outcome", text_or_null(delivery.outcome)},
-          {"killed", text_or_null(delivery.killed)},
-          {"log", text_or_null(delivery.log)}};
+          {"outcome", null_or(delivery.outcome)},
+          {"killed", null_or(delivery.killed)},
+          {"log", null_or(delivery.log)}};
 }
 
 // Of many points some, the last and those of the peaks among them.
@@ -99,8 +100,8 @@ std::string csv_of(const std::vector<Json> &rows) {
   text += '\n';
   for (const Json &row : rows) {
     std::string line;
-    for (const auto &[name, value] : row.items())
-      line.append(name == columns.front() ? "" : ",").append(cell_of(value));
+    for (const std::string_view column : columns)
+      line.append(column == columns.front() ? "" : ",").append(cell_of(row.at(std::string(column))));
     text += line + '\n';
   }
   return text;

@@ -2,31 +2,14 @@
 
 #include <chrono>
 #include <functional>
-#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "onced/clock.hpp"
+#include "rehearsal/failures.hpp"
 
 namespace onced::rehearsal {
-
-// A scenario cannot go on: a process that cannot be started, or does not do in time what is waited for.
-class StageFailure : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
-// A scenario cannot be played here. Says why.
-class StageUnavailable : public std::runtime_error {
-public:
-  using std::runtime_error::runtime_error;
-};
-
-// The whole rehearsal is to end.
-class Interrupted : public std::runtime_error {
-public:
-  Interrupted() : std::runtime_error("interrupted") {}
-};
 
 // How everything of a rehearsal waits. Any thread.
 class Patience {
@@ -41,10 +24,15 @@ public:
   template <class Condition> void wait_until(const Condition &condition, const std::string &waited_for) const {
     const MonotonicTime deadline = clock_.monotonic() + time_max;
     while (!condition()) {
-      if (interrupted_()) throw Interrupted();
+      check();
       if (clock_.monotonic() >= deadline) throw StageFailure("waited in vain for " + waited_for);
       std::this_thread::sleep_for(pause_between_looks);
     }
+  }
+
+  // Throws Interrupted where the rehearsal is to end.
+  void check() const {
+    if (interrupted_()) throw Interrupted();
   }
 
   [[nodiscard]] Clock &clock() const { return clock_; }

@@ -58,10 +58,12 @@ public:
     const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
     const std::string_view unit(end, static_cast<std::size_t>(written.data() + written.size() - end));
     const bool known = unit == "ms" || unit == "s";
-    if (error != std::errc() || !known || number < 1 || number > 3'600'000) {
-      fail(key, "no duration", "write it as \"500ms\" or \"2s\"");
+    constexpr std::int64_t milliseconds_max = 10'000; // every wait of a rehearsal is given up after 30 s
+    const std::int64_t length = unit == "s" && number <= milliseconds_max ? number * 1000 : number;
+    if (error != std::errc() || !known || length < 50 || length > milliseconds_max) {
+      fail(key, "no duration, or out of range", "write \"50ms\" to \"10s\"");
     }
-    return milliseconds(unit == "s" ? number * 1000 : number);
+    return milliseconds(length);
   }
   std::vector<std::string> texts_or_none(const std::string &key) {
     if (!has(key)) return {};
@@ -150,6 +152,9 @@ Seeds read_seeds(Section section) {
   seeds.file = section.text("file");
   if (std::filesystem::path(seeds.file).filename() != seeds.file || seeds.file.empty()) {
     section.fail("file", "no name of a file beside the plan", "write it without folders");
+  }
+  for (const std::string_view taken : {"record.json", "record.html", "evidence.csv", "scenarios"}) {
+    if (seeds.file == taken) section.fail("file", "the record has a file of that name", "rename it");
   }
   seeds.type = section.text("type");
   seeds.schema = section.text("schema");
@@ -267,7 +272,7 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
   for (std::string line; std::getline(stream, line);) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    const Json job = Json::parse(line, nullptr, false);
+    const Json job = parse_json(line);
     if (!job.is_object() || !job.contains("operation_id") || !job["operation_id"].is_string()) {
       return tl::unexpected(seed_error(seeds, number, "no job with an operation_id", "write a job as JSON"));
     }
@@ -300,6 +305,10 @@ Result<Plan> read_plan(const std::filesystem::path &file, const std::vector<std:
   if (!text) return tl::unexpected(text.error());
   auto plan = parse_plan(*text, file.string(), known);
   if (!plan) return plan;
+  if (plan->seeds.file == plan->file) {
+    return tl::unexpected(
+        Error{ErrorCode::configuration, file.string(), "its seeds are the plan itself", "name another"});
+  }
   const auto seeds = read_file(file.parent_path() / plan->seeds.file);
   if (!seeds) return tl::unexpected(seeds.error());
   if (const auto parsed = parse_seeds(*seeds, plan->seeds); !parsed) return tl::unexpected(parsed.error());

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,8 +47,8 @@ struct WorkerPlan {
 
 // Names of counts, in the order in which they are shown. `settled` is stored or duplicate, where it is chance which of
 // both a sender is told first.
-inline constexpr std::array<std::string_view, 8> count_names{"effects", "dead_letters", "stored",  "duplicate",
-                                                             "settled", "conflict",     "invalid", "failed"};
+inline constexpr std::array<std::string_view, 9> count_names{
+    "effects", "dead_letters", "stored", "duplicate", "settled", "conflict", "invalid", "failed", "expired"};
 using ScenarioCounts = std::map<std::string, std::uint64_t, std::less<>>;
 
 struct ScenarioPlan {

@@ -42,12 +42,13 @@ void compare(const Json &before, const Json &now, const std::string &path, // NO
 } // namespace
 
 Result<void> write_record(const std::filesystem::path &directory, const Json &record, const Plan &plan) {
-  const std::map<std::string, std::string> files{
-      {"record.json", record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"},
-      {"record.html", render_html(record)},
-      {"evidence.csv", csv_of(evidence_of(record))},
-      {plan.file, plan.text},
-      {std::filesystem::path(plan.seeds.file).filename().string(), plan.seeds.text}};
+  const std::string text = record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  const Json written = parse_json(text); // bytes that are no UTF-8 have been replaced
+  const std::map<std::string, std::string> files{{"record.json", text},
+                                                 {"record.html", render_html(written)},
+                                                 {"evidence.csv", csv_of(evidence_of(written))},
+                                                 {plan.file, plan.text},
+                                                 {plan.seeds.file, plan.seeds.text}};
   for (const auto &[name, content] : files) {
     std::ofstream file(directory / name, std::ios::binary);
     file << content;
@@ -64,7 +65,7 @@ Result<Json> read_record(const std::filesystem::path &directory) {
   const std::filesystem::path path = directory / "record.json";
   const auto text = read_file(path);
   if (!text) return tl::unexpected(text.error());
-  Json record = Json::parse(*text, nullptr, false);
+  Json record = parse_json(*text);
   if (!record.is_object() || record.value("format", Json()) != "onced rehearsal") {
     return tl::unexpected(Error{ErrorCode::corrupt, path.string(), "it is no record", "rehearse again"});
   }

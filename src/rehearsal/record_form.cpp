@@ -26,7 +26,7 @@ constexpr std::string_view record_form = R"({
     "worker": {"kind": "text", "command": ["text", null], "count": ["text", null], "kill_when": ["text", null],
                "threads": "count", "durability": "text", "retry_policy": "text", "visibility_timeout_ms": "count"},
     "constraint": [{"key": "text", "digest": "text", "transaction": "text"}, null],
-    "failing_insert": [{"scenario": "text", "operation_id": ["text", null], "outcome": "text", "effects": "count"}, null],
+    "failing_insert": [{"scenario": "text", "operation_id": ["text", null], "outcome": "text", "branch": ["text", null]}, null],
     "scenarios": [{
       "name": "text", "title": "text", "worker": "text", "is_control": "flag", "status": "text", "why": ["text", null],
       "kill_point": ["text", null], "expected": "any", "seen": "any", "differences": ["text"],
@@ -39,7 +39,7 @@ constexpr std::string_view record_form = R"({
   "observed": {
     "started_at": "time", "ended_at": "time", "directory": "text",
     "ran_as": {"user": "text", "uid": "count", "rights": "text"},
-    "build": "any",
+    "build": "object",
     "setting": {"host": "text", "kernel": "text", "cores": "count", "file_system": "text", "durability": "text"},
     "measures": [{"name": "text", "value": ["number", null], "unit": "text", "numerator": ["number", null],
                   "denominator": ["number", null], "window": "text"}],
@@ -88,6 +88,7 @@ bool is_of_type(const std::string &type, const Json &value) {
   if (type == "flag") return value.is_boolean();
   if (type == "count") return value.is_number_unsigned();
   if (type == "number") return value.is_number();
+  if (type == "object") return value.is_object();
   return type == "any";
 }
 

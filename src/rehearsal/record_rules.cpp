@@ -7,9 +7,9 @@
 #include <set>
 #include <utility>
 
+#include "rehearsal/conclusions.hpp"
 #include "rehearsal/evidence.hpp"
 #include "rehearsal/files.hpp"
-#include "rehearsal/measures.hpp"
 #include "rehearsal/page.hpp"
 #include "rehearsal/plan.hpp"
 #include "rehearsal/record.hpp"
@@ -63,33 +63,6 @@ std::uint64_t rows_written_in(const Json &rows) {
   return static_cast<std::uint64_t>(written);
 }
 
-// What the facts say of their plan, by the plan itself.
-Json said_of_plan(const Plan &plan, bool fast) {
-  const WorkerPlan &worker = plan.worker;
-  const SideEffect &effect = plan.side_effect;
-  const bool is_foreign = !worker.command.empty();
-  return {{"plan", {{"name", plan.name}, {"review_by", plan.review_by}}},
-          {"seeds",
-           {{"file", plan.seeds.file},
-            {"jobs", plan.seeds.lines.size()},
-            {"type", plan.seeds.type},
-            {"schema", plan.seeds.schema},
-            {"conflicting", plan.seeds.conflicting}}},
-          {"side_effect",
-           {{"name", effect.name},
-            {"recorded_in", effect.recorded_in},
-            {"owner", effect.owner},
-            {"duplicate_accepted_by", effect.duplicate_accepted_by},
-            {"reconciliation_owner", effect.reconciliation_owner}}},
-          {"worker",
-           {{"kind", is_foreign ? "command" : "onced"},
-            {"kill_when", worker.kill_when.empty() ? Json() : Json(worker.kill_when)},
-            {"threads", worker.threads},
-            {"durability", worker.durability},
-            {"retry_policy", worker.retry_policy},
-            {"visibility_timeout_ms", (fast ? worker.visibility_timeout / 5 : worker.visibility_timeout).count()}}}};
-}
-
 // Looks at one record of the right form, and gathers what does not fit.
 class Verifier {
 public:
@@ -119,31 +92,15 @@ private:
   }
 
   void verify_counts() {
-    std::map<std::string, std::size_t> tally;
-    for (const Json &scenario : scenarios_)
-      ++tally[scenario.at("status").get<std::string>()];
-    const Json &counts = facts_.at("counts");
-    for (const std::string status : {"passed", "failed", "skipped"})
-      expect(counts.at(status) == tally[status], "counts: " + status + " does not follow from the scenarios");
-    expect(counts.at("scenarios") == scenarios_.size(), "counts: scenarios does not follow from them");
-    const bool passed = tally["failed"] == 0 && tally["passed"] > 0;
-    expect(facts_.at("verdict") == (passed ? "passed" : "failed"), "verdict: does not follow from the scenarios");
+    const Json counts = counts_of_scenarios(scenarios_);
+    for (const auto &[name, count] : counts.items())
+      expect(facts_.at("counts").at(name) == count, "counts: " + name + " does not follow from the scenarios");
+    expect(facts_.at("verdict") == verdict_of(counts), "verdict: does not follow from the scenarios");
   }
 
-  // The first outcome that says that a key was there.
   void verify_failing_insert() {
-    Json first;
-    for (const Json &scenario : scenarios_) {
-      for (const Json &outcome : scenario.at("outcomes")) {
-        const bool present = outcome.at("outcome") == "duplicate" || outcome.at("outcome") == "conflict";
-        if (!present || !first.is_null()) continue;
-        first = {{"scenario", scenario.at("name")},
-                 {"operation_id", outcome.at("operation_id")},
-                 {"outcome", outcome.at("outcome")},
-                 {"effects", 1}};
-      }
-    }
-    expect(facts_.at("failing_insert") == first, "failing_insert: does not follow from the outcomes");
+    expect(facts_.at("failing_insert") == failing_insert_of(scenarios_, observed_),
+           "failing_insert: does not follow from the scenarios");
   }
 
   void verify_measures() {
@@ -232,7 +189,7 @@ private:
       tally[outcome.at("outcome")] += outcome.at("count").get<std::uint64_t>();
     const Json &seen = facts.at("seen");
     const std::string place = name + ": seen.";
-    for (const std::string outcome : {"stored", "duplicate", "settled", "conflict", "invalid", "failed"})
+    for (const std::string outcome : {"stored", "duplicate", "settled", "conflict", "invalid", "failed", "expired"})
       expect(seen.at(outcome) == tally[outcome], place + outcome, "does not follow from the outcomes");
     const Json &before = facts.at("effects_before");
     const bool counted = before.is_number() && facts.at("effects_after") == before.get<std::uint64_t>() +
@@ -301,7 +258,7 @@ private:
     const Json &log = row.at("log");
     expect(log.is_null() == row.at("outcome").is_null(), place + ".log: does not go with the outcome");
     if (log.is_null()) return;
-    const Json line = Json::parse(log.get<std::string>(), nullptr, false);
+    const Json line = parse_json(log.get<std::string>());
     if (!line.is_object()) return expect(false, place + ".log: is no event");
     const std::string part = place + ".";
     for (const std::string key : {"operation_id", "tag", "sender", "sequence", "attempt", "outcome"})
@@ -370,7 +327,7 @@ private:
   }
 
   void verify_said_of_plan(const Plan &plan) {
-    const Json said = said_of_plan(plan, facts_.at("options").at("fast"));
+    const Json said = facts_of_plan(plan, facts_.at("options").at("fast"));
     const std::string problem = "is not what " + plan.file + " says";
     for (const auto &[name, keys] : said.items()) {
       const std::string part = name + ".";

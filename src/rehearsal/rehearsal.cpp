@@ -1,90 +1,28 @@
 #include "rehearsal/rehearsal.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <utility>
 #include <vector>
 
-#include <unistd.h>
-
 #include "onced/digest.hpp"
 #include "onced/store.hpp"
+#include "rehearsal/conclusions.hpp"
 #include "rehearsal/files.hpp"
-#include "rehearsal/measures.hpp"
+#include "rehearsal/machine.hpp"
 #include "rehearsal/scenario_run.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/stage.hpp"
-#include "rehearsal/surroundings.hpp"
 #include "rehearsal/text.hpp"
 #include "rehearsal/time.hpp"
 
 namespace onced::rehearsal {
 namespace {
 
-// A directory with a short path, as that of a socket is at most 107 bytes; removed at the end.
-class SocketDirectory {
-public:
-  SocketDirectory() {
-    std::error_code ignored;
-    const std::string chosen = std::filesystem::temp_directory_path(ignored).string();
-    name_ = (chosen.empty() || chosen.size() > path_bytes_max ? "/tmp" : chosen) + "/onced-rehearsal-XXXXXX";
-    if (::mkdtemp(name_.data()) == nullptr) throw StageFailure("no directory for sockets can be made: " + name_);
-  }
-  ~SocketDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(name_, ignored);
-  }
-  SocketDirectory(const SocketDirectory &) = delete;
-  SocketDirectory &operator=(const SocketDirectory &) = delete;
-
-  [[nodiscard]] const std::string &path() const { return name_; }
-
-private:
-  static constexpr std::size_t path_bytes_max = 60;
-
-  std::string name_;
-};
+// The path of a socket is at most 107 bytes.
+constexpr std::size_t sockets_parent_bytes_max = 60;
 
 // --- The facts ----------------------------------------------------------------------------------------------------
-
-Json worker_of(const Setting &setting) {
-  const WorkerPlan &worker = setting.plan.worker;
-  const bool foreign = setting.is_foreign();
-  return {{"kind", foreign ? "command" : "onced"},
-          {"command", foreign ? Json(joined(worker.command)) : Json()},
-          {"count", foreign ? Json(joined(worker.count)) : Json()},
-          {"kill_when", null_or(worker.kill_when)},
-          {"threads", worker.threads},
-          {"durability", worker.durability},
-          {"retry_policy", worker.retry_policy},
-          {"visibility_timeout_ms", setting.visibility_timeout().count()}};
-}
-
-// The first delivery that found its key there.
-Json failing_insert_of(const std::vector<Played> &played) {
-  for (const Played &one : played) {
-    for (const Json &outcome : one.facts["outcomes"]) {
-      if (outcome["outcome"] != "duplicate" && outcome["outcome"] != "conflict") continue;
-      return {{"scenario", one.facts["name"]},
-              {"operation_id", outcome["operation_id"]},
-              {"outcome", outcome["outcome"]},
-              {"effects", 1}};
-    }
-  }
-  return nullptr;
-}
-
-Json counts_of(const std::vector<Played> &played) {
-  const auto with = [&](const char *status) {
-    return std::count_if(played.begin(), played.end(),
-                         [&](const Played &one) { return one.facts["status"] == status; });
-  };
-  return {{"scenarios", played.size()},
-          {"passed", with("passed")},
-          {"failed", with("failed")},
-          {"skipped", with("skipped")}};
-}
 
 // Whether it was played to an end.
 bool was_played(const std::vector<Played> &played, const std::string &name) {
@@ -104,67 +42,56 @@ Json cannot_reproduce(const std::vector<Played> &played) {
   return texts;
 }
 
-Json facts_of(const Setting &setting, const RehearsalOptions &options, const std::vector<Played> &played) {
-  const Plan &plan = setting.plan;
-  const Json counts = counts_of(played);
-  const bool passed = counts["failed"] == 0 && counts["passed"] > 0;
-  Json facts{
-      {"verdict", passed ? "passed" : "failed"},
-      {"counts", counts},
-      {"plan",
-       {{"name", plan.name}, {"file", plan.file}, {"sha256", hex_sha256(plan.text)}, {"review_by", plan.review_by}}},
-      {"seeds",
-       {{"file", plan.seeds.file},
-        {"sha256", hex_sha256(plan.seeds.text)},
-        {"jobs", plan.seeds.lines.size()},
-        {"type", plan.seeds.type},
-        {"schema", plan.seeds.schema},
-        {"conflicting", plan.seeds.conflicting}}},
-      {"side_effect",
-       {{"name", plan.side_effect.name},
-        {"recorded_in", plan.side_effect.recorded_in},
-        {"owner", plan.side_effect.owner},
-        {"duplicate_accepted_by", plan.side_effect.duplicate_accepted_by},
-        {"reconciliation_owner", plan.side_effect.reconciliation_owner}}},
-      {"options", {{"seed", options.seed}, {"fast", options.fast}, {"only", null_or(options.only)}}},
-      {"worker", worker_of(setting)},
-      {"constraint", nullptr},
-      {"failing_insert", failing_insert_of(played)},
-      {"scenarios", Json::array()},
-      {"commands",
-       {{"seed", "onced send " + plan.seeds.file},
-        {"rerun", "onced rehearse --rerun RECORD_DIR"},
-        {"verify", "onced rehearse --verify RECORD_DIR"}}},
-      {"cannot_reproduce", cannot_reproduce(played)},
-      {"unproven",
-       {"retries beyond the deadline of a sender",
-        "retries by timeout but in the lost acknowledgement: elsewhere the greeting of the restarted worker comes "
-        "first",
-        "the timeout at its full length, where --fast shortens it",
-        "reconciliation of effects outside the store: not applicable until there are queued jobs"}}};
-  if (!setting.is_foreign()) {
-    facts["constraint"] = {{"key", key_definition},
-                           {"digest", std::string(digest_definition) + "; the form's version is " +
-                                          std::to_string(canonical_form_version)},
-                           {"transaction", transaction_definition}};
-  }
+Json constraint_of(const Setting &setting) {
+  if (setting.is_foreign()) return nullptr;
+  const std::string form = "; the form's version is " + std::to_string(canonical_form_version);
+  return {{"key", key_definition},
+          {"digest", std::string(digest_definition) + form},
+          {"transaction", transaction_definition}};
+}
+
+Json unproven() {
+  return {
+      "retries beyond the deadline of a sender",
+      "retries by timeout but in the lost acknowledgement: elsewhere the greeting of the restarted worker comes first",
+      "the timeout at its full length, where --fast shortens it",
+      "reconciliation of effects outside the store: not applicable until there are queued jobs"};
+}
+
+Json facts_of(const Setting &setting, const RehearsalOptions &options, const std::vector<Played> &played,
+              const Json &observed_scenarios) {
+  Json scenarios = Json::array();
   for (const Played &one : played)
-    facts["scenarios"].push_back(one.facts);
-  return facts;
+    scenarios.push_back(one.facts);
+  const Json counts = counts_of_scenarios(scenarios);
+  Json said = facts_of_plan(setting.plan, setting.fast);
+  return {{"verdict", verdict_of(counts)},
+          {"counts", counts},
+          {"plan", said["plan"]},
+          {"seeds", said["seeds"]},
+          {"side_effect", said["side_effect"]},
+          {"options", {{"seed", options.seed}, {"fast", options.fast}, {"only", null_or(options.only)}}},
+          {"worker", said["worker"]},
+          {"constraint", constraint_of(setting)},
+          {"failing_insert", failing_insert_of(scenarios, observed_scenarios)},
+          {"scenarios", std::move(scenarios)},
+          {"commands",
+           {{"seed", "onced send " + quoted(setting.plan.seeds.file)},
+            {"rerun", "onced rehearse --rerun RECORD_DIR"},
+            {"verify", "onced rehearse --verify RECORD_DIR"}}},
+          {"cannot_reproduce", cannot_reproduce(played)},
+          {"unproven", unproven()}};
 }
 
 // --- What was observed --------------------------------------------------------------------------------------------
 
-Json build_of(const Setting &setting, const std::filesystem::path &out) {
-  Child version({.role = "version",
-                 .command = {setting.command, "--version", "--json"},
-                 .log = out / "version.log",
-                 .on_line = {}},
-                setting.patience);
-  Json build = Json::parse(version.first_line(), nullptr, false);
+Json build_of(const Setting &setting) {
+  Child version(
+      {.role = "version", .command = {setting.command, "--version", "--json"}, .log = "/dev/null", .on_line = {}},
+      setting.patience);
+  Json build = parse_json(version.first_line());
   version.wait();
-  std::error_code ignored;
-  std::filesystem::remove(out / "version.log", ignored);
+  if (!build.is_object()) throw StageFailure("onced --version --json printed no object");
   return build;
 }
 
@@ -212,12 +139,13 @@ std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only) {
 
 std::vector<Played> play_all(const Setting &setting, const std::vector<ScenarioPlan> &scenarios,
                              const std::filesystem::path &directory, const Progress &progress) {
-  const SocketDirectory sockets;
+  const auto sockets = ScratchDirectory::make("onced-rehearsal", sockets_parent_bytes_max);
+  if (!sockets) throw StageFailure(describe(sockets.error()));
   std::vector<Played> played;
   for (const ScenarioPlan &scenario : scenarios) {
     progress.begins(scenario.name);
     const std::string number = std::to_string(played.size() + 1);
-    played.push_back(play(setting, scenario, directory / folder_of(scenario.name), sockets.path() + "/" + number));
+    played.push_back(play(setting, scenario, directory / folder_of(scenario.name), (*sockets)->path() + "/" + number));
     progress.ended(played.back().facts);
   }
   return played;
@@ -225,17 +153,13 @@ std::vector<Played> play_all(const Setting &setting, const std::vector<ScenarioP
 
 Json record_of(const Setting &setting, const RehearsalOptions &options, const Json &ran_as,
                const std::filesystem::path &out, const std::string &started_at, const std::vector<Played> &played) {
-  Json observed{{"started_at", started_at},
-                {"ended_at", iso_time(setting.patience.clock().wall())},
-                {"directory", out.string()},
-                {"ran_as", ran_as},
-                {"build", build_of(setting, out)},
-                {"setting", machine_of(out, setting.plan.worker.durability)},
-                {"measures", nullptr},
-                {"scenarios", Json::array()}};
+  Json observed{{"started_at", started_at},   {"ended_at", iso_time(setting.patience.clock().wall())},
+                {"directory", out.string()},  {"ran_as", ran_as},
+                {"build", build_of(setting)}, {"setting", machine_of(out, setting.plan.worker.durability)},
+                {"measures", nullptr},        {"scenarios", Json::array()}};
   for (const Played &one : played)
     observed["scenarios"].push_back(one.observed);
-  Json facts = facts_of(setting, options, played);
+  Json facts = facts_of(setting, options, played, observed["scenarios"]);
   observed["measures"] = measures_of(facts["scenarios"], observed["scenarios"]);
   return {
       {"format", "onced rehearsal"}, {"version", 1}, {"facts", std::move(facts)}, {"observed", std::move(observed)}};
@@ -273,8 +197,9 @@ Result<Json> rehearse(const RehearsalOptions &options, const Surroundings &surro
     const std::vector<Played> played = play_all(setting, scenarios, directory, progress);
     return record_of(setting, options, surroundings.ran_as, out, started_at, played);
   } catch (const Interrupted &) {
-    std::filesystem::remove_all(directory);
-    if (*prepared) std::filesystem::remove(out);
+    std::error_code ignored;
+    std::filesystem::remove_all(directory, ignored);
+    if (*prepared) std::filesystem::remove(out, ignored);
     return tl::unexpected(Error{ErrorCode::timed_out, plan.file, "the rehearsal was interrupted", "run it again"});
   } catch (const StageFailure &failure) {
     return tl::unexpected(Error{ErrorCode::internal, "the rehearsal", failure.what(), "run it again"});

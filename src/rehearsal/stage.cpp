@@ -3,18 +3,24 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
+#include <set>
 #include <utility>
 
+#include "rehearsal/conclusions.hpp"
 #include "wire/sockets.hpp"
 
 namespace onced::rehearsal {
 namespace {
 
-constexpr std::string_view acknowledgement_timeout = "--acknowledgement-timeout";
-
 void replace_all(std::string &text, const std::string &from, const std::string &to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
+}
+
+// A command with more options, before them an option that they do not give themselves.
+Words with_default(Words command, const Words &more, const std::string &name, const std::string &value) {
+  if (std::find(more.begin(), more.end(), name) == more.end()) command = command + Words{name, value};
+  return command + more;
 }
 
 // How many events of this name a stream holds.
@@ -22,7 +28,7 @@ std::size_t count_of(std::string_view name, const std::filesystem::path &events)
   std::ifstream file(events);
   std::size_t count = 0;
   for (std::string line; std::getline(file, line);) {
-    const Json event = Json::parse(line, nullptr, false);
+    const Json event = parse_json(line);
     if (event.is_object() && event.value("event", "") == name) ++count;
   }
   return count;
@@ -46,7 +52,7 @@ Words operator+(Words left, const Words &right) {
 }
 
 std::chrono::milliseconds Setting::visibility_timeout() const {
-  return fast ? plan.worker.visibility_timeout / 5 : plan.worker.visibility_timeout;
+  return visibility_timeout_of(plan.worker, fast);
 }
 
 Stage::Stage(const Setting &setting, const ScenarioPlan &scenario, std::filesystem::path directory,
@@ -57,6 +63,17 @@ Stage::Stage(const Setting &setting, const ScenarioPlan &scenario, std::filesyst
 }
 
 Stage::~Stage() = default;
+
+// --- Processes --------------------------------------------------------------------------------------------------
+
+Child &Stage::start(const std::string &role, Words command, Child::OnLine on_line) {
+  children_.push_back(std::make_unique<Child>(Child::Options{.role = role,
+                                                             .command = std::move(command),
+                                                             .log = directory_ / (role + ".log"),
+                                                             .on_line = std::move(on_line)},
+                                              setting_.patience));
+  return *children_.back();
+}
 
 // --- Disks --------------------------------------------------------------------------------------------------------
 
@@ -89,15 +106,6 @@ void Stage::leave_disk() {
   cuttable_disk_.reset();
 }
 
-Child &Stage::start(const std::string &role, Words command, Child::OnLine on_line) {
-  children_.push_back(std::make_unique<Child>(Child::Options{.role = role,
-                                                             .command = std::move(command),
-                                                             .log = directory_ / (role + ".log"),
-                                                             .on_line = std::move(on_line)},
-                                              setting_.patience));
-  return *children_.back();
-}
-
 // --- The worker ---------------------------------------------------------------------------------------------------
 
 Words Stage::filled(Words words) const {
@@ -109,29 +117,26 @@ Words Stage::filled(Words words) const {
   return words;
 }
 
-Words Stage::worker_command() const {
+Words Stage::worker_command(const Words &more) const {
   const WorkerPlan &worker = setting_.plan.worker;
   if (setting_.is_foreign()) return filled(worker.command);
-  return {setting_.command, "serve",
-          "--data",         data(),
-          "--jobs",         jobs_endpoint(),
-          "--replies",      replies_endpoint(),
-          "--workers",      std::to_string(worker.threads),
-          "--durability",   worker.durability,
-          "--seed",         std::to_string(setting_.seed),
-          "--events",       worker_events()};
+  const Words command{setting_.command, "serve",           "--data",    data(),
+                      "--jobs",         jobs_endpoint(),   "--replies", replies_endpoint(),
+                      "--durability",   worker.durability, "--seed",    std::to_string(setting_.seed),
+                      "--events",       worker_events()};
+  return with_default(command, more, "--workers", std::to_string(worker.threads));
 }
 
 void Stage::start_foreign_worker(std::size_t killed_at_mark) {
   std::filesystem::create_directories(data());
-  worker_ = &start("worker", worker_command(), [this, killed_at_mark](Child &worker, const std::string &line) {
+  worker_ = &start("worker", worker_command({}), [this, killed_at_mark](Child &worker, const std::string &line) {
     on_mark(worker, line, killed_at_mark);
   });
 }
 
 void Stage::start_worker(const Words &more) {
   if (setting_.is_foreign()) return start_foreign_worker(0);
-  worker_ = &start("worker", worker_command() + more);
+  worker_ = &start("worker", worker_command(more));
   static_cast<void>(worker_->first_line());
 }
 
@@ -168,6 +173,8 @@ std::vector<Mark> Stage::marks() {
 void Stage::stop_worker() {
   worker_->signal(SIGTERM);
   worker_->wait();
+  if (!setting_.is_foreign() && worker_->end() != "exit 0")
+    throw StageFailure("the worker ended with " + worker_->end());
 }
 
 void Stage::await_kill() {
@@ -176,21 +183,18 @@ void Stage::await_kill() {
 
 // --- Senders ------------------------------------------------------------------------------------------------------
 
-Child &Stage::start_sending(Words arguments) {
+Child &Stage::start_sending(const Words &arguments) {
   const std::string patience_text = std::to_string(Patience::time_max.count()) + "s";
   sender_events_.push_back(directory_ / ("sender-" + std::to_string(sender_events_.size() + 1) + ".events.jsonl"));
-  Words command{setting_.command, "send",
-                "--jobs",         jobs_endpoint(),
-                "--replies",      replies_endpoint(),
-                "--seed",         std::to_string(setting_.seed),
-                "--deadline",     patience_text,
-                "--events",       sender_events_.back()};
+  const Words command{setting_.command, "send",
+                      "--jobs",         jobs_endpoint(),
+                      "--replies",      replies_endpoint(),
+                      "--seed",         std::to_string(setting_.seed),
+                      "--deadline",     patience_text,
+                      "--events",       sender_events_.back()};
   // By default nothing is sent again because of a late reply, which would be chance; so it is by the greeting of a
   // worker that was started again.
-  if (std::find(arguments.begin(), arguments.end(), acknowledgement_timeout) == arguments.end()) {
-    command = command + Words{std::string(acknowledgement_timeout), patience_text};
-  }
-  return start("sender", command + arguments);
+  return start("sender", with_default(command, arguments, "--acknowledgement-timeout", patience_text));
 }
 
 Child &Stage::start_sender(const std::vector<std::string> &jobs, const Words &more) {
@@ -215,9 +219,11 @@ Child &Stage::resume_sender(const Words &more) {
 }
 
 void Stage::finish(Child &sender) {
+  setting_.patience.wait_until([&] { return !sender.is_running() || !worker_->is_running(); }, "the end of the sender");
+  if (sender.is_running()) throw StageFailure("the worker ended with " + worker_->end());
   sender.wait();
   for (const std::string &line : sender.lines()) {
-    Json outcome = Json::parse(line, nullptr, false);
+    Json outcome = parse_json(line);
     if (!outcome.is_object() || !outcome.contains("outcome") || outcome["outcome"] == "unsettled") continue;
     told_.push_back(std::move(outcome));
   }
@@ -268,10 +274,20 @@ void Stage::await_sender_events(std::string_view name, std::size_t count) {
 }
 
 void Stage::end_all() {
-  for (const auto &child : children_) {
-    child->signal(SIGKILL);
-    child->wait();
+  for (const auto &child : children_)
+    child->kill_now();
+}
+
+std::size_t Stage::senders_before_first_settlement() const {
+  std::ifstream file(worker_events());
+  std::set<std::string> senders;
+  for (std::string line; std::getline(file, line);) {
+    const Json event = parse_json(line);
+    if (!event.is_object()) continue;
+    if (text_in(event, "event") == "delivery.settled") break;
+    if (text_in(event, "event") == "delivery.consumed") senders.insert(text_in(event, "sender"));
   }
+  return senders.size();
 }
 
 Words Stage::count_command() const {
@@ -282,15 +298,20 @@ Words Stage::count_command() const {
 // The first line that a command prints.
 Json Stage::ask(const Words &command) {
   Child query({.role = "query", .command = command, .log = directory_ / "query.log", .on_line = {}}, setting_.patience);
-  Json answer = Json::parse(query.first_line(), nullptr, false);
+  Json answer = parse_json(query.first_line());
   query.wait();
   return answer;
 }
 
 EffectCounts Stage::count() {
   const Json counts = ask(count_command());
-  if (!counts.is_object() || !counts.contains("results")) throw StageFailure("the count query printed no results");
-  return {.results = counts["results"], .dead_letters = counts.value("dead_letters", std::uint64_t{0})};
+  const auto number = [&](const char *name) -> std::optional<std::uint64_t> {
+    if (!counts.is_object() || !counts.contains(name) || !counts[name].is_number_unsigned()) return std::nullopt;
+    return counts[name].get<std::uint64_t>();
+  };
+  const auto results = number("results");
+  if (!results) throw StageFailure("the count query printed no results");
+  return {.results = *results, .dead_letters = number("dead_letters").value_or(0)};
 }
 
 } // namespace onced::rehearsal

@@ -122,6 +122,9 @@ public:
   void await_worker_events(std::string_view name, std::size_t count = 1);
   void await_sender_events(std::string_view name, std::size_t count);
 
+  // How many senders had deliveries in the worker's hands before it settled the first.
+  [[nodiscard]] std::size_t senders_before_first_settlement() const;
+
   // Kills what still runs.
   void end_all();
 
@@ -145,10 +148,10 @@ public:
   [[nodiscard]] Words count_command() const;
 
 private:
-  [[nodiscard]] Words worker_command() const;
+  [[nodiscard]] Words worker_command(const Words &more) const;
   [[nodiscard]] Words filled(Words words) const;
   Child &start(const std::string &role, Words command, Child::OnLine on_line = {});
-  Child &start_sending(Words arguments);
+  Child &start_sending(const Words &arguments);
   [[nodiscard]] Json ask(const Words &command);
   void start_foreign_worker(std::size_t killed_at_mark);
   void on_mark(Child &worker, const std::string &line, std::size_t killed_at_mark);

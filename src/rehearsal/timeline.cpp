@@ -105,7 +105,8 @@ std::vector<BacklogPoint> backlog_of(const Stage &stage, const std::vector<Deliv
   for (const auto &[at, change] : changes) {
     sum.waiting += change.waiting;
     sum.in_hand += change.in_hand;
-    backlog.push_back({at, static_cast<std::size_t>(sum.waiting), static_cast<std::size_t>(sum.in_hand)});
+    const auto shown = [](int count) { return static_cast<std::size_t>(std::max(count, 0)); }; // a clock may step
+    backlog.push_back({at, shown(sum.waiting), shown(sum.in_hand)});
   }
   return backlog;
 }

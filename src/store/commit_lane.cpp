@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <thread>
 
 #include "store/measured_commit.hpp"
 #include "store/slices.hpp"
@@ -34,6 +35,7 @@ Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> bat
   group_by_key();
   if (auto found = look_up(); !found) return tl::unexpected(found.error());
   arrive(KillPoint::worker_looked_up);
+  if (context_.options.delay_commit.count() > 0) std::this_thread::sleep_for(context_.options.delay_commit);
   settlements_.assign(batch_.size(), {});
   letter_of_.assign(batch_.size(), std::nullopt);
   unwritten_.assign(batch_.size(), true);
@@ -76,6 +78,7 @@ void CommitLane::group_by_key() {
     group.row.state = KeyRow::State::absent;
     group.claimed = false;
     group.held = false;
+    group.locked = false;
     ++group_count_;
   }
 }
@@ -150,25 +153,25 @@ void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
   const Delivery &delivery = batch_[at];
   letter_of_[at].reset();
   unwritten_[at] = false;
-  if (delivery.job == nullptr) return settle(at, verdict_of_defect(delivery.defect));
-  if (cached_rows_[at].is_committed()) return settle_by_row(at, cached_rows_[at]);
+  if (delivery.job == nullptr) return settle(at, verdict_of_defect(delivery.defect), Branch::no_job);
+  if (cached_rows_[at].is_committed()) return settle_by_row(at, cached_rows_[at], Branch::cached);
   Group &group = groups_[group_of_[at]];
   if (group.held) { // it is settled when the other lane is through
     unwritten_[at] = true;
     return;
   }
   if (group.row.state == KeyRow::State::absent && !group.claimed) return run_handler(at, group, handlers);
-  if (!group.claimed) return settle_by_row(at, group.row);
-  settle(at, verdict_of_row(group.claim, *group.key, delivery.digest, digester_));
+  if (!group.claimed) return settle_by_row(at, group.row, group.locked ? Branch::locked : Branch::looked_up);
+  settle(at, verdict_of_row(group.claim, *group.key, delivery.digest, digester_), Branch::in_batch);
   unwritten_[at] = true;
 }
 
 // The row is in the database, and so on stable storage.
-void CommitLane::settle_by_row(std::size_t at, const KeyRow &row) {
+void CommitLane::settle_by_row(std::size_t at, const KeyRow &row, Branch branch) {
   const Delivery &delivery = batch_[at];
   Verdict verdict = verdict_of_row(row, *delivery.key, delivery.digest, digester_);
   if (verdict.settlement.outcome == Outcome::duplicate) context_.cache.keep_bytes(delivery.bytes, row.result);
-  settle(at, std::move(verdict));
+  settle(at, std::move(verdict), branch);
 }
 
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
@@ -182,11 +185,12 @@ void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handl
     group.claim.result = verdict.settlement.result;
     unwritten_[at] = true;
   }
-  settle(at, std::move(verdict));
+  settle(at, std::move(verdict), Branch::absent);
 }
 
-void CommitLane::settle(std::size_t at, Verdict verdict) {
+void CommitLane::settle(std::size_t at, Verdict verdict, Branch branch) {
   settlements_[at] = std::move(verdict.settlement);
+  settlements_[at].branch = branch;
   if (verdict.bury) bury(at, verdict.stored_digest);
 }
 
@@ -264,6 +268,7 @@ rocksdb::Status CommitLane::claim_keys(Patience patience, const Handlers &handle
   if (auto status = read_rows(); !status.ok()) return status;
   for (const std::size_t at : asked_) {
     Group &group = groups_[at];
+    group.locked = true;
     if (group.held || group.row.state != KeyRow::State::absent) decide_group_anew(group, handlers);
     if (!group.claimed) continue;
     if (auto status = put_row(group); !status.ok()) return status;

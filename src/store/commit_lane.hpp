@@ -46,6 +46,7 @@ private:
     KeyRow claim;                            // the one that this batch is about to write, while `claimed`
     bool claimed = false;                    // `row` is absent
     bool held = false;                       // by another lane, which is about to write it
+    bool locked = false;                     // `row` was read while its key was locked
     std::size_t claimant = 0;
   };
 
@@ -72,9 +73,9 @@ private:
   void decide_group_anew(Group &group, const Handlers &handlers);
   void forget_letters(const Group &group);
   void decide_one(std::size_t at, const Handlers &handlers);
-  void settle_by_row(std::size_t at, const KeyRow &row);
+  void settle_by_row(std::size_t at, const KeyRow &row, Branch branch);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
-  void settle(std::size_t at, Verdict verdict);
+  void settle(std::size_t at, Verdict verdict, Branch branch);
   void bury(std::size_t at, const std::optional<Digest> &stored_digest);
 
   [[nodiscard]] Result<void> write(const Handlers &handlers);

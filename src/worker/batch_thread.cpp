@@ -1,7 +1,6 @@
 #include "worker/batch_thread.hpp"
 
 #include <map>
-#include <thread>
 
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
@@ -18,10 +17,9 @@ void raise_to(Counters::Counter &counter, std::uint64_t value) {
 } // namespace
 
 BatchThread::BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers,
-                         Counters &counters, KillSwitch &kill_switch, DeliveryEvents events,
-                         std::chrono::milliseconds delay_commit)
+                         Counters &counters, KillSwitch &kill_switch, DeliveryEvents events)
     : handover_(handover), outgoing_(outgoing), keeper_(keeper), handlers_(handlers), counters_(counters),
-      kill_switch_(kill_switch), events_(events), delay_commit_(delay_commit) {}
+      kill_switch_(kill_switch), events_(events) {}
 
 void BatchThread::run() {
   for (auto arrivals = handover_.take(); !arrivals.empty(); arrivals = handover_.take()) {
@@ -54,7 +52,6 @@ Result<void> BatchThread::settle(Store &store) {
   raise_to(counters_.batch_deliveries_max, intake_.size());
   std::vector<OutgoingFrame> frames;
   if (intake_.size() > 0) {
-    if (delay_commit_.count() > 0) std::this_thread::sleep_for(delay_commit_);
     // Where all were recalled too: a store that has failed must say so.
     const auto settlements = store.commit(intake_.deliveries(), handlers_);
     if (!settlements) return tl::unexpected(settlements.error());

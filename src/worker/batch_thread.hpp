@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-
 #include "onced/handler.hpp"
 #include "onced/kill_point.hpp"
 #include "onced/store.hpp"
@@ -18,7 +16,7 @@ namespace onced::worker {
 class BatchThread {
 public:
   BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers, Counters &counters,
-              KillSwitch &kill_switch, DeliveryEvents events, std::chrono::milliseconds delay_commit);
+              KillSwitch &kill_switch, DeliveryEvents events);
 
   // Returns when the hand-over is closed and empty, or the store is not available and the keeper has stopped.
   void run();
@@ -36,7 +34,6 @@ private:
   Counters &counters_;
   KillSwitch &kill_switch_;
   DeliveryEvents events_;
-  std::chrono::milliseconds delay_commit_; // 0: none
   Intake intake_;
 };
 

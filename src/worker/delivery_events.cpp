@@ -20,20 +20,24 @@ Event event_of(std::string_view name, const ReplyTo &to, const Delivery &deliver
   return event;
 }
 
-// Which way through the store a delivery took.
-std::string_view branch_of(Outcome outcome) {
-  switch (outcome) {
-  case Outcome::stored:
-    return "key absent: row put";
-  case Outcome::duplicate:
-    return "key present, digest equal";
-  case Outcome::conflict:
-    return "key present, digest differs";
-  case Outcome::busy:
-    return "nothing done";
-  default:
-    return "key absent: refused";
+std::string_view text_of(Branch branch, Outcome outcome) {
+  switch (branch) {
+  case Branch::no_job:
+    return "no job: refused";
+  case Branch::cached:
+    return "key in the cache of committed rows";
+  case Branch::looked_up:
+    return "key found by the look-up";
+  case Branch::locked:
+    return key_found_under_lock;
+  case Branch::in_batch:
+    return "key claimed by a copy in the same batch";
+  case Branch::absent:
+    return outcome == Outcome::stored ? "key absent under its lock: row put" : "key absent: refused";
+  case Branch::none:
+    break;
   }
+  return "nothing done";
 }
 
 } // namespace
@@ -58,7 +62,7 @@ void DeliveryEvents::tell_settled(const Intake &intake, std::span<const Settleme
     const Settlement &settlement = settlements[at];
     Event event = event_of(name, *to, deliveries[at]);
     event.fields.emplace_back("outcome", std::string(traits_of(settlement.outcome).name));
-    event.fields.emplace_back("branch", std::string(branch_of(settlement.outcome)));
+    event.fields.emplace_back("branch", std::string(text_of(settlement.branch, settlement.outcome)));
     if (!settlement.detail.empty()) event.fields.emplace_back("detail", settlement.detail);
     sink_->write(event);
   }

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "onced/event_log.hpp"
 #include "onced/store.hpp"
 #include "worker/intake.hpp"
 
 namespace onced::worker {
+
+// How the stream says Branch::locked, which a rehearsal looks for.
+inline constexpr std::string_view key_found_under_lock = "key found under its lock: nothing put";
 
 // Tells a sink what becomes of each delivery that wants a reply, step by step. Without a sink it does nothing. Any
 // thread.

@@ -136,6 +136,7 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
   store_options.block_cache_bytes = memory_.block_cache_bytes;
   store_options.committed_cache_bytes = memory_.committed_cache_bytes;
   store_options.kill_switch = &kill_switch_;
+  store_options.delay_commit = options.lab.delay_commit;
   store_options.counters = &counters_;
   keeper_ = std::make_unique<StoreKeeper>(
       store_options, clock, random, log_, [this] { wake_.ring(); }, [this](Error error) { fail(std::move(error)); });
@@ -165,10 +166,9 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
 void Worker::Impl::start_threads(const WorkerOptions &options) {
   const SignalsBlocked blocked;
   for (unsigned started = 0; started < options.threads; ++started) {
-    batch_threads_.push_back(
-        guarded_thread([this, events = worker::DeliveryEvents(options.deliveries), delay = options.lab.delay_commit] {
-          BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events, delay).run();
-        }));
+    batch_threads_.push_back(guarded_thread([this, events = worker::DeliveryEvents(options.deliveries)] {
+      BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events).run();
+    }));
   }
   keeper_thread_ = guarded_thread([this] { keeper_->run(); });
   query_thread_ = guarded_thread([this] { queries_->run(); });

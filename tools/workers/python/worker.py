@@ -67,6 +67,7 @@ def serve(database, jobs, replies, wait):
             *route, data = socket.recv_multipart()
             try:
                 sender, reply = answer(msgpack.unpackb(data), boot, database, wait)
+                hash(sender)  # it is a name of ours only where it can be one
             except (ValueError, TypeError) as error:
                 log("message.malformed", cause=str(error))
                 continue

@@ -3,6 +3,7 @@
 // keeps the keys that it has seen in memory, so a restart forgets them; `--guard check-then-insert` looks into the
 // ledger and then appends, so two threads may both find nothing. Never for service.
 #include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -27,8 +28,8 @@
 namespace onced::unguarded {
 namespace {
 
-// How long lies between the look and the insertion: as long as work would take.
-constexpr std::chrono::milliseconds work{200};
+// How long a race waits for its other side.
+constexpr std::chrono::seconds race_patience{10};
 constexpr std::chrono::milliseconds turn{5};
 
 struct Options {
@@ -73,10 +74,18 @@ public:
     if (!options_.in_memory) {
       for (const std::string &line : lines_of(file_))
         fresh.erase(line);
+      ++looks_;
+      looked_.notify_all();
       return fresh;
     }
     std::erase_if(fresh, [this](const std::string &key) { return !seen_.insert(key).second; });
     return fresh;
+  }
+
+  // Between a look and its insertions: whoever races with it looks too.
+  void await_another_look() {
+    std::unique_lock lock(mutex_);
+    if (!options_.in_memory) looked_.wait_for(lock, race_patience, [this] { return looks_ >= 2; });
   }
 
   void insert(const std::string &key, const std::string &operation_id) {
@@ -93,7 +102,9 @@ private:
   const Options &options_;
   std::filesystem::path file_;
   std::mutex mutex_; // guards the rest, but not what lies between a look and an insertion
+  std::condition_variable looked_;
   std::set<std::string> seen_;
+  unsigned looks_ = 0;
 };
 
 struct Entry {
@@ -162,7 +173,7 @@ private:
       if (!entry.key.empty()) keys.push_back(entry.key);
     }
     std::set<std::string> fresh = ledger_.look(keys);
-    std::this_thread::sleep_for(work);
+    ledger_.await_another_look();
     wire::RepliesEncoder encoder(boot_, Durability::fsync);
     for (const Entry &entry : entries) {
       const bool is_new = fresh.erase(entry.key) == 1;

@@ -1,4 +1,4 @@
-#include "rehearsal/surroundings.hpp"
+#include "rehearsal/machine.hpp"
 
 #include <fstream>
 #include <thread>

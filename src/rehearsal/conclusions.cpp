@@ -1,0 +1,171 @@
+#include "rehearsal/conclusions.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "rehearsal/files.hpp"
+#include "rehearsal/text.hpp"
+#include "rehearsal/time.hpp"
+#include "worker/delivery_events.hpp"
+
+namespace onced::rehearsal {
+namespace {
+
+Json measure(const std::string &name, const Json &value, const std::string &unit, const Json &numerator,
+             const Json &denominator, const std::string &window) {
+  return {{"name", name},    {"value", value}, {"unit", unit}, {"numerator", numerator}, {"denominator", denominator},
+          {"window", window}};
+}
+
+Json ratio(std::uint64_t numerator, std::uint64_t denominator, double factor) {
+  if (denominator == 0) return nullptr;
+  return factor * static_cast<double>(numerator) / static_cast<double>(denominator);
+}
+
+// For each process that was killed, until the first acknowledgement after it.
+std::vector<double> recoveries_of(const Json &observed) {
+  std::vector<double> times;
+  for (const Json &process : observed.at("processes")) {
+    if (process.at("end") != "killed by signal 9") continue;
+    const std::string killed = process.at("ended_at");
+    std::string first; // times of one form compare as texts
+    for (const Json &row : observed.at("evidence")) {
+      if (row.at("acknowledgement_at").is_null()) continue;
+      const std::string at = row.at("acknowledgement_at");
+      if (at > killed && (first.empty() || at < first)) first = at;
+    }
+    if (!first.empty()) times.push_back(static_cast<double>(micros_in(first) - micros_in(killed)) / 1000);
+  }
+  return times;
+}
+
+// Of a log line that says so, the branch; empty: it says no such thing.
+std::string branch_in(const Json &log) {
+  if (log.is_null()) return "";
+  const Json line = parse_json(log.get<std::string>());
+  return line.is_object() ? text_in(line, "branch") : "";
+}
+
+Json first_found_under_lock(const Json &facts, const Json &observed) {
+  for (const Json &row : observed.at("evidence")) {
+    if (branch_in(row.at("log")) != worker::key_found_under_lock) continue;
+    return {{"scenario", facts.at("name")},
+            {"operation_id", row.at("operation_id")},
+            {"outcome", row.at("outcome")},
+            {"branch", worker::key_found_under_lock}};
+  }
+  return nullptr;
+}
+
+Json first_told_present(const Json &facts) {
+  for (const Json &outcome : facts.at("outcomes")) {
+    if (outcome.at("outcome") != "duplicate" && outcome.at("outcome") != "conflict") continue;
+    return {{"scenario", facts.at("name")},
+            {"operation_id", outcome.at("operation_id")},
+            {"outcome", outcome.at("outcome")},
+            {"branch", nullptr}};
+  }
+  return nullptr;
+}
+
+} // namespace
+
+std::chrono::milliseconds visibility_timeout_of(const WorkerPlan &worker, bool fast) {
+  return fast ? worker.visibility_timeout / 5 : worker.visibility_timeout;
+}
+
+Json facts_of_plan(const Plan &plan, bool fast) {
+  const WorkerPlan &worker = plan.worker;
+  const SideEffect &effect = plan.side_effect;
+  const bool is_foreign = !worker.command.empty();
+  return {
+      {"plan",
+       {{"name", plan.name}, {"file", plan.file}, {"sha256", hex_sha256(plan.text)}, {"review_by", plan.review_by}}},
+      {"seeds",
+       {{"file", plan.seeds.file},
+        {"sha256", hex_sha256(plan.seeds.text)},
+        {"jobs", plan.seeds.lines.size()},
+        {"type", plan.seeds.type},
+        {"schema", plan.seeds.schema},
+        {"conflicting", plan.seeds.conflicting}}},
+      {"side_effect",
+       {{"name", effect.name},
+        {"recorded_in", effect.recorded_in},
+        {"owner", effect.owner},
+        {"duplicate_accepted_by", effect.duplicate_accepted_by},
+        {"reconciliation_owner", effect.reconciliation_owner}}},
+      {"worker",
+       {{"kind", is_foreign ? "command" : "onced"},
+        {"command", null_or(joined(worker.command))},
+        {"count", null_or(joined(worker.count))},
+        {"kill_when", null_or(worker.kill_when)},
+        {"threads", worker.threads},
+        {"durability", worker.durability},
+        {"retry_policy", worker.retry_policy},
+        {"visibility_timeout_ms", visibility_timeout_of(worker, fast).count()}}}};
+}
+
+Json counts_of_scenarios(const Json &facts_scenarios) {
+  const auto with = [&](const char *status) {
+    return static_cast<std::size_t>(std::count_if(facts_scenarios.begin(), facts_scenarios.end(),
+                                                  [&](const Json &one) { return one.at("status") == status; }));
+  };
+  return {{"scenarios", facts_scenarios.size()},
+          {"passed", with("passed")},
+          {"failed", with("failed")},
+          {"skipped", with("skipped")}};
+}
+
+std::string verdict_of(const Json &counts) {
+  return counts.at("failed") == 0 && counts.at("passed") > 0 ? "passed" : "failed";
+}
+
+Json failing_insert_of(const Json &facts_scenarios, const Json &observed_scenarios) {
+  for (std::size_t at = 0; at < std::min(facts_scenarios.size(), observed_scenarios.size()); ++at) {
+    const Json &facts = facts_scenarios[at];
+    const std::string worker = facts.at("worker");
+    Json found;
+    if (worker == "onced") found = first_found_under_lock(facts, observed_scenarios[at]);
+    if (worker == "command") found = first_told_present(facts);
+    if (!found.is_null()) return found;
+  }
+  return nullptr;
+}
+
+Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
+  const std::string window = "this run, all scenarios that ran";
+  std::uint64_t deliveries = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t double_effects = 0;
+  std::vector<double> recovery;
+  for (std::size_t at = 0; at < std::min(facts_scenarios.size(), observed_scenarios.size()); ++at) {
+    const Json &facts = facts_scenarios[at];
+    if (facts.at("seen").is_null() || facts.at("is_control") == true) continue;
+    const Json &seen = facts.at("seen");
+    const auto stored = seen.at("stored").get<std::uint64_t>();
+    deliveries += observed_scenarios[at].at("evidence").size();
+    accepted += stored + seen.at("duplicate").get<std::uint64_t>() + seen.at("settled").get<std::uint64_t>();
+    duplicates += seen.at("duplicate").get<std::uint64_t>();
+    const auto effects = seen.at("effects").get<std::uint64_t>();
+    const auto wanted = facts.at("expected").at("effects").get<std::uint64_t>();
+    double_effects += effects > wanted ? effects - wanted : 0;
+    const std::vector<double> times = recoveries_of(observed_scenarios[at]);
+    recovery.insert(recovery.end(), times.begin(), times.end());
+  }
+  std::sort(recovery.begin(), recovery.end());
+  const Json p50 = recovery.empty() ? Json() : Json(recovery[(recovery.size() - 1) / 2]);
+  const Json max = recovery.empty() ? Json() : Json(recovery.back());
+  return Json::array(
+      {measure("duplicate_effects_per_1000_accepted_jobs", ratio(double_effects, accepted, 1000), "per 1,000",
+               double_effects, accepted, window),
+       measure("reconciled_jobs_per_100_failures", nullptr, "not applicable", 0, 0, window),
+       measure("recovery_p50_ms", p50, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
+       measure("recovery_max_ms", max, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
+       measure("duplicate_rate", ratio(duplicates, accepted, 1), "of accepted", duplicates, accepted, window),
+       measure("duplicate_volume", duplicates, "deliveries", duplicates, deliveries, window)});
+}
+
+} // namespace onced::rehearsal
