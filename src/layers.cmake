@@ -80,6 +80,7 @@ onced_layer(rehearsal
   src/rehearsal/disk.cpp
   src/rehearsal/evidence.cpp
   src/rehearsal/files.cpp
+  src/rehearsal/json.cpp
   src/rehearsal/machine.cpp
   src/rehearsal/page.cpp
   src/rehearsal/plan.cpp

@@ -134,6 +134,7 @@ ExitCode rerun(const RehearseOptions &options, Output &output) {
   if (!directory) return report(directory.error());
   const auto run = options_of(*before, options, (*directory)->path());
   if (!run) return report(run.error());
+  if (const auto held = rehearsal::hold_plan(options.rerun, *before); !held) return report(held.error());
   const auto now = play(*run);
   if (!now) return report(now.error());
   const auto differences = rehearsal::compare_facts(*before, *now);

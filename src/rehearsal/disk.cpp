@@ -106,6 +106,9 @@ void SmallDisk::free() const {
 
 CuttableDisk::CuttableDisk(const std::filesystem::path &directory)
     : image_(directory / "image"), mount_point_(directory / "disk") {
+  if (std::filesystem::space(directory).available < image_bytes / 4) {
+    throw StageFailure("too little space for a disk in a file: it takes 64 MiB");
+  }
   std::ofstream(image_).close();
   std::filesystem::resize_file(image_, image_bytes);
   std::filesystem::create_directory(mount_point_);

@@ -12,7 +12,9 @@ Result<std::string> read_file(const std::filesystem::path &path) {
   std::error_code ignored;
   std::ifstream file;
   // To read a directory throws, and to open a pipe waits.
-  if (std::filesystem::is_regular_file(path, ignored)) file.open(path, std::ios::binary);
+  const bool is_ours =
+      std::filesystem::is_regular_file(path, ignored) && std::filesystem::file_size(path, ignored) <= file_bytes_max;
+  if (is_ours) file.open(path, std::ios::binary);
   if (!file.is_open()) {
     return tl::unexpected(Error{ErrorCode::not_found, path.string(), "it cannot be read", "check the path"});
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,7 +11,10 @@
 
 namespace onced::rehearsal {
 
-// The content of a regular file. Errors: `not_found`, also where it is of another kind or cannot be read.
+// No file of a record is larger: 12,000 deliveries make a dozen MiB.
+inline constexpr std::uintmax_t file_bytes_max = 256UL * 1024 * 1024;
+
+// The content of a regular file. Errors: `not_found`, also where it is of another kind, larger or cannot be read.
 [[nodiscard]] Result<std::string> read_file(const std::filesystem::path &path);
 
 // A directory of its own among the temporary files, removed at the end.

@@ -10,6 +10,7 @@
 
 #include <toml++/toml.h>
 
+#include "onced/limits.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/json.hpp"
 
@@ -243,6 +244,12 @@ Plan read(const toml::table &root, const std::string &file, const std::vector<st
   return plan;
 }
 
+bool is_name(const Json &job, const char *key, std::size_t bytes_max) {
+  if (!job.is_object()) return false;
+  const std::string name = text_in(job, key);
+  return !name.empty() && name.size() <= bytes_max;
+}
+
 Error seed_error(const Seeds &seeds, std::size_t line, std::string cause, std::string remedy) {
   return {ErrorCode::configuration, seeds.file + ":" + std::to_string(line), std::move(cause), std::move(remedy)};
 }
@@ -273,8 +280,12 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     const Json job = parse_json(line);
-    if (!job.is_object() || !job.contains("operation_id") || !job["operation_id"].is_string()) {
-      return tl::unexpected(seed_error(seeds, number, "no job with an operation_id", "write a job as JSON"));
+    if (!is_name(job, "operation_id", limits::operation_id_bytes_max)) {
+      return tl::unexpected(
+          seed_error(seeds, number, "no job with an operation_id of 1 to 255 bytes", "write a job as JSON"));
+    }
+    if (job.contains("effect_key") && !is_name(job, "effect_key", limits::effect_key_bytes_max)) {
+      return tl::unexpected(seed_error(seeds, number, "no effect_key of 1 to 255 bytes", "correct it"));
     }
     const std::string id = job["operation_id"];
     const auto [first, is_new] = payloads.try_emplace(id, job);
@@ -282,7 +293,8 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
       const bool meant = std::find(seeds.conflicting.begin(), seeds.conflicting.end(), id) != seeds.conflicting.end();
       // Plain JSON objects compare by their members, whatever their order.
       if (nlohmann::json(first->second) != nlohmann::json(job) && !meant) {
-        return tl::unexpected(seed_error(seeds, number, "the id \"" + id + "\" is there twice, with different payloads",
+        return tl::unexpected(seed_error(seeds, number,
+                                         "the id " + Json(id).dump() + " is there twice, with different payloads",
                                          "give it another id, or name it in conflicting"));
       }
       twice.insert(id);
@@ -293,8 +305,8 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
   if (seeds.lines.empty()) return tl::unexpected(seed_error(seeds, 1, "there are no jobs", "write some"));
   for (const std::string &id : seeds.conflicting) {
     if (!twice.contains(id)) {
-      return tl::unexpected(
-          seed_error(seeds, 1, "conflicting names \"" + id + "\", which is not there twice", "correct the plan"));
+      return tl::unexpected(seed_error(seeds, 1, "conflicting names " + Json(id).dump() + ", which is not there twice",
+                                       "correct the plan"));
     }
   }
   return {};

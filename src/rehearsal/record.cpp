@@ -76,6 +76,24 @@ Result<Json> read_record(const std::filesystem::path &directory) {
   return record;
 }
 
+Result<void> hold_plan(const std::filesystem::path &directory, const Json &record) {
+  try {
+    for (const char *part : {"plan", "seeds"}) {
+      const Json &named = record.at("facts").at(part);
+      const std::filesystem::path path =
+          directory / std::filesystem::path(named.at("file").get<std::string>()).filename();
+      const auto text = read_file(path);
+      if (!text) return tl::unexpected(text.error());
+      if (hex_sha256(*text) == named.at("sha256")) continue;
+      return tl::unexpected(Error{ErrorCode::corrupt, path.string(), "its SHA-256 is not that of the record",
+                                  "see onced rehearse --verify"});
+    }
+    return {};
+  } catch (const Json::exception &error) {
+    return tl::unexpected(Error{ErrorCode::corrupt, directory.string(), error.what(), "see onced rehearse --verify"});
+  }
+}
+
 std::vector<Json> evidence_of(const Json &record) {
   std::vector<Json> rows;
   for (const Json &scenario : record.at("observed").at("scenarios"))

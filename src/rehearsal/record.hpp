@@ -18,6 +18,10 @@ namespace onced::rehearsal {
 // Errors: `not_found`; `corrupt`: no record; `newer_format`: of another version.
 [[nodiscard]] Result<Json> read_record(const std::filesystem::path &directory);
 
+// Whether plan and seeds in the directory are those that the record was made by. Errors: `corrupt`: they are not, so
+// what they name is not to be run; `not_found`.
+[[nodiscard]] Result<void> hold_plan(const std::filesystem::path &directory, const Json &record);
+
 // The rows of evidence of all scenarios, in their order.
 [[nodiscard]] std::vector<Json> evidence_of(const Json &record);
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "job/utf8.hpp"
 #include "onced/digest.hpp"
 #include "onced/store.hpp"
 #include "rehearsal/conclusions.hpp"
@@ -109,6 +110,9 @@ std::string folder_of(const std::string &scenario) {
 
 // Whether it was made.
 Result<bool> prepare(const std::filesystem::path &out) {
+  if (!utf8::valid(out.string())) {
+    return tl::unexpected(usage("--out", "its path is no UTF-8, which a record is", "give another directory"));
+  }
   std::error_code error;
   const bool made = std::filesystem::create_directories(out, error);
   if (error) {
@@ -118,7 +122,17 @@ Result<bool> prepare(const std::filesystem::path &out) {
   if (!std::filesystem::is_empty(out, error) || error) {
     return tl::unexpected(usage(out.string(), "it is not empty", "give --out a directory that is absent or empty"));
   }
+  if (!std::filesystem::create_directory(out / "scenarios", error)) {
+    return tl::unexpected(usage(out.string(), "another rehearsal writes there", "give --out another directory"));
+  }
   return made;
+}
+
+// Nothing is left of a run that did not come to its end.
+void clean_up(const std::filesystem::path &out, bool was_made) {
+  std::error_code ignored;
+  std::filesystem::remove_all(out / "scenarios", ignored);
+  if (was_made) std::filesystem::remove(out, ignored);
 }
 
 // A control must name the doubles that it shows, and nothing else may.
@@ -197,11 +211,10 @@ Result<Json> rehearse(const RehearsalOptions &options, const Surroundings &surro
     const std::vector<Played> played = play_all(setting, scenarios, directory, progress);
     return record_of(setting, options, surroundings.ran_as, out, started_at, played);
   } catch (const Interrupted &) {
-    std::error_code ignored;
-    std::filesystem::remove_all(directory, ignored);
-    if (*prepared) std::filesystem::remove(out, ignored);
+    clean_up(out, *prepared);
     return tl::unexpected(Error{ErrorCode::timed_out, plan.file, "the rehearsal was interrupted", "run it again"});
   } catch (const StageFailure &failure) {
+    clean_up(out, *prepared);
     return tl::unexpected(Error{ErrorCode::internal, "the rehearsal", failure.what(), "run it again"});
   }
 }

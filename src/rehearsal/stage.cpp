@@ -3,19 +3,17 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <set>
+#include <map>
 #include <utility>
 
 #include "rehearsal/conclusions.hpp"
 #include "wire/sockets.hpp"
+#include "worker/delivery_events.hpp"
 
 namespace onced::rehearsal {
 namespace {
 
-void replace_all(std::string &text, const std::string &from, const std::string &to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-}
+constexpr std::size_t marks_max = 1'000'000;
 
 // A command with more options, before them an option that they do not give themselves.
 Words with_default(Words command, const Words &more, const std::string &name, const std::string &value) {
@@ -109,10 +107,18 @@ void Stage::leave_disk() {
 // --- The worker ---------------------------------------------------------------------------------------------------
 
 Words Stage::filled(Words words) const {
+  const std::map<std::string, std::string> values{
+      {"{data}", data().string()}, {"{jobs}", jobs_endpoint()}, {"{replies}", replies_endpoint()}};
   for (std::string &word : words) {
-    replace_all(word, "{data}", data().string());
-    replace_all(word, "{jobs}", jobs_endpoint());
-    replace_all(word, "{replies}", replies_endpoint());
+    std::string text;
+    for (std::size_t at = 0; at < word.size();) {
+      const auto named = std::find_if(values.begin(), values.end(), [&](const auto &value) {
+        return word.compare(at, value.first.size(), value.first) == 0;
+      });
+      text += named == values.end() ? std::string(1, word[at]) : named->second;
+      at += named == values.end() ? 1 : named->first.size();
+    }
+    word = text;
   }
   return words;
 }
@@ -155,7 +161,8 @@ void Stage::on_mark(Child &worker, const std::string &line, std::size_t killed_a
   {
     const std::scoped_lock lock(mutex_);
     const std::size_t id = line.find_first_not_of(' ', mark.size());
-    marks_.push_back({id == std::string::npos ? "" : line.substr(id), setting_.patience.clock().wall()});
+    if (marks_.size() < marks_max)
+      marks_.push_back({id == std::string::npos ? "" : line.substr(id), setting_.patience.clock().wall()});
     marks = marks_.size();
   }
   if (marks == killed_at_mark) {
@@ -278,16 +285,15 @@ void Stage::end_all() {
     child->kill_now();
 }
 
-std::size_t Stage::senders_before_first_settlement() const {
+bool Stage::has_found_key_under_lock() const {
   std::ifstream file(worker_events());
-  std::set<std::string> senders;
   for (std::string line; std::getline(file, line);) {
-    const Json event = parse_json(line);
-    if (!event.is_object()) continue;
-    if (text_in(event, "event") == "delivery.settled") break;
-    if (text_in(event, "event") == "delivery.consumed") senders.insert(text_in(event, "sender"));
+    if (const Json event = parse_json(line);
+        event.is_object() && text_in(event, "branch") == worker::key_found_under_lock) {
+      return true;
+    }
   }
-  return senders.size();
+  return false;
 }
 
 Words Stage::count_command() const {

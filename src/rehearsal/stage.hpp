@@ -122,8 +122,8 @@ public:
   void await_worker_events(std::string_view name, std::size_t count = 1);
   void await_sender_events(std::string_view name, std::size_t count);
 
-  // How many senders had deliveries in the worker's hands before it settled the first.
-  [[nodiscard]] std::size_t senders_before_first_settlement() const;
+  // Whether a transaction of onced has found a key present that its look-up had found absent.
+  [[nodiscard]] bool has_found_key_under_lock() const;
 
   // Kills what still runs.
   void end_all();

@@ -33,9 +33,9 @@ TEST_CASE("the streams tell each step of a delivery whose first reply is lost an
   const std::string sender_stream = temp.path() / "sender";
   WorkerProcess worker;
   worker.start({"--events", worker_stream, "--workers", "1"});
-  const Finished sent = run_command(
-      worker.send({"--events", sender_stream, "--lose-first-replies", "--acknowledgement-timeout", "200ms"}),
-      "{\"operation_id\":\"a\",\"numbers\":[1,2]}");
+  const Finished sent =
+      run_command(worker.send({"--events", sender_stream, "--lose-first-replies", "--acknowledgement-timeout", "2s"}),
+                  "{\"operation_id\":\"a\",\"numbers\":[1,2]}");
   CHECK(sent.exit == 0);
   const auto told = sent.lines();
   REQUIRE(told.size() == 2); // the last one are the figures

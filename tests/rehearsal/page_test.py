@@ -266,7 +266,7 @@ class Page(unittest.TestCase):
     def test_a_worker_of_someone_else_without_events_is_drawn(self):
         record = copy.deepcopy(SAMPLE)
         record["facts"].update(constraint=None, failing_insert=None)
-        record["facts"]["worker"].update(kind="command", command=["python3", "worker.py"], count=["python3", "worker.py", "--count"], kill_when="committed")
+        record["facts"]["worker"].update(kind="command", command="python3 worker.py", count="python3 worker.py --count", kill_when="committed")
         for scenario in record["observed"]["scenarios"]:
             for row in scenario["evidence"]:
                 row.update(consume_at=None, commit_at=None, rows_written=None, outcome=None, log=None)
