@@ -92,7 +92,8 @@ onced_layer(rehearsal
   src/rehearsal/scenarios.cpp
   src/rehearsal/stage.cpp
   src/rehearsal/time.cpp
-  src/rehearsal/timeline.cpp)
+  src/rehearsal/timeline.cpp
+  src/rehearsal/traces.cpp)
 find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 target_link_libraries(onced_rehearsal PUBLIC nlohmann_json::nlohmann_json PRIVATE tomlplusplus::tomlplusplus)

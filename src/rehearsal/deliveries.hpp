@@ -1,15 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "onced/error.hpp"
-#include "rehearsal/json.hpp"
-#include "rehearsal/stage.hpp"
 #include "rehearsal/time.hpp"
+#include "rehearsal/traces.hpp"
 
 namespace onced::rehearsal {
 
@@ -31,11 +27,7 @@ struct Delivery {
   std::string log;
 };
 
-// The events of a stream, each with its line. A last line that a kill cut short is left out.
-[[nodiscard]] std::vector<std::pair<Json, std::string>> events_of(const std::filesystem::path &stream);
-
-// Joins the event streams of worker and senders, what was killed, and the rows, by publish time, then sender, sequence
-// and attempt. The scenario's processes have ended. Errors: those of the store.
-[[nodiscard]] Result<std::vector<Delivery>> join_deliveries(Stage &stage);
+// Joins what was told, killed and committed, by publish time, then sender, sequence and attempt.
+[[nodiscard]] std::vector<Delivery> join_deliveries(const Traces &traces);
 
 } // namespace onced::rehearsal

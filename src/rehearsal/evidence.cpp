@@ -20,10 +20,6 @@ constexpr std::array<std::string_view, 14> columns{
 Json time_or_null(Micros micros) {
   return micros == 0 ? Json() : Json(iso_time(time_of(micros)));
 }
-Json null_or(const std::string &text) {
-  return text.empty() ? Json() : Json(text);
-}
-
 Json row_of(const std::string &scenario, const Delivery &delivery) {
   Json written;
   if (delivery.committed != 0 || delivery.outcome == "stored") {
@@ -79,14 +75,15 @@ std::string cell_of(const Json &value) {
 } // namespace
 
 Result<Evidence> gather_evidence(Stage &stage, bool has_backlog) {
-  const auto deliveries = join_deliveries(stage);
-  if (!deliveries) return tl::unexpected(deliveries.error());
+  const auto traces = read_traces(stage);
+  if (!traces) return tl::unexpected(traces.error());
+  const std::vector<Delivery> deliveries = join_deliveries(*traces);
   Evidence evidence;
-  for (const Delivery &delivery : *deliveries)
+  for (const Delivery &delivery : deliveries)
     evidence.rows.push_back(row_of(stage.scenario().name, delivery));
-  evidence.timeline = timeline_of(stage, *deliveries);
+  evidence.timeline = timeline_of(stage, *traces, deliveries);
   if (!has_backlog) return evidence;
-  const std::vector<BacklogPoint> backlog = backlog_of(stage, *deliveries);
+  const std::vector<BacklogPoint> backlog = backlog_of(*traces, deliveries);
   for (const BacklogPoint &point : backlog)
     evidence.in_hand_max = std::max(evidence.in_hand_max, point.in_hand);
   evidence.backlog = thinned(backlog);

@@ -9,7 +9,8 @@ namespace {
 
 class Timeline {
 public:
-  Timeline(const Stage &stage, const std::vector<Delivery> &deliveries) : stage_(stage), deliveries_(deliveries) {}
+  Timeline(const Stage &stage, const Traces &traces, const std::vector<Delivery> &deliveries)
+      : stage_(stage), traces_(traces), deliveries_(deliveries) {}
 
   std::vector<Json> draw() {
     add_processes();
@@ -47,11 +48,10 @@ private:
   }
 
   void add_store() {
-    for (const auto &[event, line] : events_of(stage_.worker_events())) {
-      const auto at = event["at_us"].get<Micros>();
-      if (event["event"] == "store.unavailable") add(at, "unavailable", nullptr, event.value("cause", ""));
-      if (event["event"] == "store.reopened") add(at, "available", nullptr, "the store was opened again");
-      has_moments_ = has_moments_ || event["event"] == "store.unavailable";
+    for (const Told &told : traces_.worker) {
+      if (told.name == "store.unavailable") add(told.at, "unavailable", nullptr, text_in(told.fields, "cause"));
+      if (told.name == "store.reopened") add(told.at, "available", nullptr, "the store was opened again");
+      has_moments_ = has_moments_ || told.name == "store.unavailable";
     }
   }
 
@@ -72,6 +72,7 @@ private:
   }
 
   const Stage &stage_;
+  const Traces &traces_;
   const std::vector<Delivery> &deliveries_;
   std::vector<Json> line_;
   bool has_moments_ = false;
@@ -79,20 +80,20 @@ private:
 
 } // namespace
 
-std::vector<Json> timeline_of(const Stage &stage, const std::vector<Delivery> &deliveries) {
-  return Timeline(stage, deliveries).draw();
+std::vector<Json> timeline_of(const Stage &stage, const Traces &traces, const std::vector<Delivery> &deliveries) {
+  return Timeline(stage, traces, deliveries).draw();
 }
 
-std::vector<BacklogPoint> backlog_of(const Stage &stage, const std::vector<Delivery> &deliveries) {
+std::vector<BacklogPoint> backlog_of(const Traces &traces, const std::vector<Delivery> &deliveries) {
   struct Change {
     int waiting = 0;
     int in_hand = 0;
   };
   std::map<Micros, Change> changes;
-  for (const std::filesystem::path &stream : stage.sender_events()) {
-    for (const auto &[event, line] : events_of(stream)) {
-      if (event["event"] == "job.kept") ++changes[event["at_us"].get<Micros>()].waiting;
-      if (event["event"] == "delivery.acknowledged") --changes[event["at_us"].get<Micros>()].waiting;
+  for (const std::vector<Told> &stream : traces.senders) {
+    for (const Told &told : stream) {
+      if (told.name == "job.kept") ++changes[told.at].waiting;
+      if (told.name == "delivery.acknowledged") --changes[told.at].waiting;
     }
   }
   for (const Delivery &delivery : deliveries) {
