@@ -16,7 +16,11 @@ std::vector<Told> stream_in(const std::filesystem::path &path) {
   for (std::string line; std::getline(file, line);) {
     Json event = parse_json(line);
     if (!event.is_object() || !event.contains("event") || !event.contains("at_us")) continue;
-    Told told{.name = event["event"], .at = event["at_us"], .fields = std::move(event), .line = line};
+    Told told;
+    told.name = text_in(event, "event");
+    told.at = event["at_us"];
+    told.fields = std::move(event);
+    told.line = line;
     stream.push_back(std::move(told));
   }
   return stream;
