@@ -13,7 +13,7 @@
 namespace onced::rehearsal {
 
 // An event as a worker or a sender has told it.
-struct Told {
+struct Told { // NOLINT(bugprone-exception-escape): a Json moves without exceptions
   std::string name;
   Micros at = 0;
   Json fields;
