@@ -259,18 +259,18 @@ TEST_CASE("verdict and counts follow from the scenarios") {
 }
 
 TEST_CASE("a status follows from what was expected and seen") {
-  check_all({{"/facts/scenarios/0/status", "failed", "sequential: status "},
-             {"/facts/scenarios/0/status", "skipped", "sequential: status "},
-             {"/facts/scenarios/0/why", "for no reason", "sequential: status "},
-             {"/facts/scenarios/0/seen", nullptr, "sequential: seen is null, and there is no why"},
-             {"/facts/scenarios/0/differences", {"effects: expected 1, seen 2"}, "sequential: differences "},
-             {"/facts/scenarios/2/status", "passed", "redrive: status "},
-             {"/facts/scenarios/2/why", nullptr, "redrive: seen is null, and there is no why"},
-             {"/facts/scenarios/2/effects_after", 1, "redrive: nothing was seen, and yet effects were counted"},
-             {"/observed/scenarios/2/evidence",
-              {row_of("redrive", 1, 2, "stored")},
-              "redrive: nothing was seen, and yet there is evidence"},
-             {"/observed/scenarios/2/started_at", at_second(1), "redrive: status "}});
+  check_all(
+      {{"/facts/scenarios/0/status", "failed", "sequential: status "},
+       {"/facts/scenarios/0/status", "skipped", "sequential: status "},
+       {"/facts/scenarios/0/why", "for no reason", "sequential: status "},
+       {"/facts/scenarios/0/seen", nullptr, "sequential: seen is null, and there is no why"},
+       {"/facts/scenarios/0/differences", Json::array({"effects: expected 1, seen 2"}), "sequential: differences "},
+       {"/facts/scenarios/2/status", "passed", "redrive: status "},
+       {"/facts/scenarios/2/why", nullptr, "redrive: seen is null, and there is no why"},
+       {"/facts/scenarios/2/effects_after", 1, "redrive: nothing was seen, and yet effects were counted"},
+       {"/observed/scenarios/2/evidence", Json::array({row_of("redrive", 1, 2, "stored")}),
+        "redrive: nothing was seen, and yet there is evidence"},
+       {"/observed/scenarios/2/started_at", at_second(1), "redrive: status "}});
 }
 
 TEST_CASE("a scenario that failed says all of its differences") {
@@ -437,7 +437,7 @@ TEST_CASE("evidence of someone else's worker is only held to its effects where i
   Json scenario = facts["scenarios"][0];
   scenario.update({{"name", "poison"}, {"worker", "command"}, {"status", "failed"}, {"effects_after", 2}});
   scenario["seen"]["effects"] = 2;
-  scenario["differences"] = {"effects: expected 1, seen 2"};
+  scenario["differences"] = Json::array({"effects: expected 1, seen 2"});
   facts["scenarios"] = Json::array({scenario});
   Json &observed = record["observed"];
   observed["scenarios"] = Json::array({observed_of("poison", Json::array({row_of("poison", 1, 2, "stored")}))});
