@@ -1,13 +1,10 @@
 #!/usr/bin/python3
-"""A worker that is not onced: takes jobs of type sum by docs/protocol.md and keeps a row for each effect in SQLite, guarded by a
-unique index and nothing else. For rehearsals; it has no dead letters, no queries, and compares payloads simply."""
-import argparse, json, math, pathlib, random, signal, sqlite3, struct, sys, time
+"""A worker that is not onced: jobs of type sum by docs/protocol.md, and a row for each effect in SQLite, guarded by a unique index and
+nothing else. For rehearsals; it has no dead letters, no queries, and compares payloads simply."""
+import argparse, json, math, os, signal, sqlite3, sys
 import msgpack, zmq
 
 STORED, DUPLICATE, CONFLICT, INVALID, FAILED = range(5)
-
-def log(event, **fields):
-    print(json.dumps({"event": event, **fields}), file=sys.stderr, flush=True)
 
 def read_job(data):
     job = msgpack.unpackb(data)
@@ -27,12 +24,10 @@ def settle(database, data):
     except Exception as error:  # whatever the bytes are, only this delivery is refused
         return INVALID, None, f"{type(error).__name__}: {error}"[:200], None
     try:
-        row = (key, operation, payload, msgpack.packb(result), time.time_ns() // 1000)
-        database.execute("INSERT INTO effects VALUES (?, ?, ?, ?, ?)", row)
-        return STORED, row[3], None, operation
-    except sqlite3.IntegrityError as refused:
-        log("insert.refused", operation_id=operation, cause=str(refused))
-    held, first = database.execute("SELECT payload, result FROM effects WHERE key = ?", (key,)).fetchone()
+        database.execute("INSERT INTO effects VALUES (?, ?, ?, ?)", (key, operation, payload, msgpack.packb(result)))
+        return STORED, msgpack.packb(result), None, operation
+    except sqlite3.IntegrityError:
+        held, first = database.execute("SELECT payload, result FROM effects WHERE key = ?", (key,)).fetchone()
     return (DUPLICATE, first, None, operation) if held == payload else (CONFLICT, None, "another payload", operation)
 
 def take_batch(database, deliveries, wait):
@@ -41,47 +36,44 @@ def take_batch(database, deliveries, wait):
     database.execute("BEGIN IMMEDIATE")
     verdicts = [settle(database, data) for _, _, data in deliveries]
     database.execute("COMMIT")
-    for outcome, _, _, operation in verdicts:
-        if wait and outcome == STORED:  # the row is there and the reply is not: the worst moment to be killed
-            print("committed", operation, flush=True)
-            sys.stdin.readline()
+    for operation in [operation for outcome, _, _, operation in verdicts if wait and outcome == STORED]:
+        print("committed", operation, flush=True)  # the row is there and the reply is not: the worst moment to be killed
+        sys.stdin.readline()
     return [[sequence, tag, *verdict[:3]] for (sequence, tag, _), verdict in zip(deliveries, verdicts)]
 
 def answer(message, boot, database, wait):
-    """What to say to whom, if anything, about a hello or a batch."""
-    if isinstance(message, dict):  # a bare job asks for no reply
-        take_batch(database, [(0, b"", 1, 0, msgpack.packb(message))], wait)
-        return None, None
+    """Whom to answer what; a bare job has no sender."""
+    if isinstance(message, dict):
+        message = [1, b"", [[0, b"", 1, 0, msgpack.packb(message)]]]
     version, sender, *deliveries = message
+    if not isinstance(sender, bytes):
+        raise TypeError("no sender")
     if version != 1:
         return sender, [1, "unsupported", [1]]
     if not deliveries:
-        limits = {"message_bytes_max": 1 << 20, "deliveries_per_message_max": 4096}
-        return sender, [1, "greeting", boot, "fsync", [1], limits]
+        return sender, [1, "greeting", boot, "fsync", [1], {"message_bytes_max": 1 << 20, "deliveries_per_message_max": 4096}]
     return sender, [1, "replies", boot, "fsync", take_batch(database, deliveries[0], wait)]
 
 def serve(database, jobs, replies, wait):
-    boot, routes = struct.pack(">QQ", time.time_ns(), random.getrandbits(64)), {}
+    boot, routes = os.urandom(16), {}
     while True:
         for socket in zmq.select([replies, jobs], [], [])[0]:
             *route, data = socket.recv_multipart()
             try:
                 sender, reply = answer(msgpack.unpackb(data), boot, database, wait)
-                hash(sender)  # it is a name of ours only where it can be one
             except (ValueError, TypeError) as error:
-                log("message.malformed", cause=str(error))
+                print(json.dumps({"event": "message.malformed", "cause": str(error)}), file=sys.stderr, flush=True)
                 continue
-            if route:  # only the replies socket knows the way back
-                routes[sender] = route[0]
+            routes.update({sender: route[0]} if route else {})  # only the replies socket knows the way back
             if sender in routes:  # otherwise its next delivery asks again
                 replies.send_multipart([routes[sender], msgpack.packb(reply)])
 
 def open_database(directory, guarded):
-    directory.mkdir(parents=True, exist_ok=True)
-    database = sqlite3.connect(directory / "effects.sqlite", isolation_level=None)
+    os.makedirs(directory, exist_ok=True)
+    database = sqlite3.connect(f"{directory}/effects.sqlite", isolation_level=None)
     database.execute("PRAGMA journal_mode = WAL")
     database.execute("PRAGMA synchronous = FULL")  # COMMIT returns once it is on the disk
-    database.execute("CREATE TABLE IF NOT EXISTS effects (key, operation_id, payload, result, committed_at_us)")
+    database.execute("CREATE TABLE IF NOT EXISTS effects (key, operation_id, payload, result)")
     database.execute("CREATE UNIQUE INDEX IF NOT EXISTS one_effect ON effects (key)" if guarded else "DROP INDEX IF EXISTS one_effect")
     return database
 
@@ -92,7 +84,7 @@ def count(directory):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=pathlib.Path, required=True, help="directory of the database")
+    parser.add_argument("--data", required=True, help="directory of the database")
     parser.add_argument("--jobs", default="tcp://127.0.0.1:5570", help="endpoint of the jobs socket")
     parser.add_argument("--replies", default="tcp://127.0.0.1:5571", help="endpoint of the replies socket")
     parser.add_argument("--without-constraint", action="store_true", help="drop the index: the control, which must fail")
@@ -103,12 +95,10 @@ def main():
         return count(options.data)
     database = open_database(options.data, not options.without_constraint)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    context = zmq.Context.instance()
-    jobs, replies = context.socket(zmq.PULL), context.socket(zmq.ROUTER)
+    jobs, replies = zmq.Context.instance().socket(zmq.PULL), zmq.Context.instance().socket(zmq.ROUTER)
     jobs.bind(options.jobs)
     replies.bind(options.replies)
-    endpoints = {"jobs": jobs.last_endpoint.decode(), "replies": replies.last_endpoint.decode()}
-    print(json.dumps({"event": "ready", **endpoints}), flush=True)
+    print(json.dumps({"event": "ready", "jobs": jobs.last_endpoint.decode(), "replies": replies.last_endpoint.decode()}), flush=True)
     serve(database, jobs, replies, options.wait_after_commit)
 
 if __name__ == "__main__":
