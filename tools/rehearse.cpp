@@ -19,7 +19,6 @@
 namespace onced::tools {
 namespace {
 
-using rehearsal::Plan;
 using rehearsal::RehearsalOptions;
 
 ExitCode flushed(Output &output, ExitCode code) {
@@ -129,8 +128,7 @@ Result<RehearsalOptions> options_of(const Json &record, const RehearseOptions &o
 ExitCode rerun(const RehearseOptions &options, Output &output) {
   const auto before = rehearsal::read_record(options.rerun);
   if (!before) return report(before.error());
-  constexpr std::size_t any_length = 4096;
-  const auto directory = rehearsal::ScratchDirectory::make("onced-rerun", any_length);
+  const auto directory = rehearsal::ScratchDirectory::make("onced-rerun");
   if (!directory) return report(directory.error());
   const auto run = options_of(*before, options, (*directory)->path());
   if (!run) return report(run.error());

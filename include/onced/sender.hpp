@@ -25,7 +25,7 @@ namespace onced {
 struct SenderLab {
   bool shuffle = false;            // the jobs of each message in random order
   double loss_share = 0;           // 0 to 1: of the sends of jobs, the share that is counted as sent and is not
-  std::uint64_t seed = 0;          // of both
+  std::uint64_t seed = 0;          // of these two
   bool lose_first_replies = false; // the first reply to each job is thrown away, as if it had not arrived
 };
 

@@ -203,10 +203,8 @@ struct Counts {
 
 // What `Store::commit` does, for whoever reads a record of a rehearsal.
 inline constexpr std::string_view transaction_definition =
-    "RocksDB TransactionDB: look every key up; of those that are absent lock the key, read it again, put the row only "
-    "where it is still absent, commit the batch, by a synced log unless the durability is page-cache; the reply "
-    "follows "
-    "the commit";
+    "RocksDB TransactionDB: look every key up; lock those that are absent, read them again, put a row only where it is "
+    "still absent, commit the batch, by a synced log unless the durability is page-cache; the reply follows the commit";
 
 // The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
 // All calls may be made from any thread, except that nothing may run beside the destructor.

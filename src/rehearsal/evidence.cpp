@@ -20,6 +20,7 @@ constexpr std::array<std::string_view, 14> columns{
 Json time_or_null(Micros micros) {
   return micros == 0 ? Json() : Json(iso_time(time_of(micros)));
 }
+
 Json row_of(const std::string &scenario, const Delivery &delivery) {
   Json written;
   if (delivery.committed != 0 || delivery.outcome == "stored") {

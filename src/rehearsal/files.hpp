@@ -22,9 +22,9 @@ class ScratchDirectory {
   struct Token {}; // of `make` alone
 
 public:
-  // Below TMPDIR; where that path is longer than `parent_bytes_max`, below /tmp. Errors: `store_unavailable`.
+  // Below TMPDIR or, where that path is longer than `parent_bytes_max`, below /tmp. Errors: `store_unavailable`.
   [[nodiscard]] static Result<std::unique_ptr<ScratchDirectory>> make(const std::string &name,
-                                                                      std::size_t parent_bytes_max);
+                                                                      std::size_t parent_bytes_max = std::string::npos);
   ScratchDirectory(Token, std::string path) : path_(std::move(path)) {}
   ~ScratchDirectory();
   ScratchDirectory(const ScratchDirectory &) = delete;

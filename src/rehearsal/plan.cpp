@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -11,6 +10,7 @@
 #include <toml++/toml.h>
 
 #include "onced/limits.hpp"
+#include "onced/store.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/json.hpp"
 
@@ -174,7 +174,7 @@ WorkerPlan read_worker(Section section) {
   worker.count = section.texts_or_none("count");
   worker.kill_when = section.text_or("kill_when", "");
   section.end();
-  if (worker.durability != "fsync" && worker.durability != "page-cache") {
+  if (!durability_of(worker.durability)) {
     section.fail("durability", "no durability mode", "write \"fsync\" or \"page-cache\"");
   }
   if (worker.command.empty() != worker.count.empty()) {
@@ -255,6 +255,13 @@ Error seed_error(const Seeds &seeds, std::size_t line, std::string cause, std::s
 }
 
 } // namespace
+
+std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only) {
+  std::vector<ScenarioPlan> scenarios;
+  std::copy_if(plan.scenarios.begin(), plan.scenarios.end(), std::back_inserter(scenarios),
+               [&](const ScenarioPlan &scenario) { return only.empty() || scenario.name == only; });
+  return scenarios;
+}
 
 Result<Plan> parse_plan(std::string_view toml, const std::string &file, const std::vector<std::string> &known) {
   try {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,8 @@ struct WorkerPlan {
 // both a sender is told first.
 inline constexpr std::array<std::string_view, 9> count_names{
     "effects", "dead_letters", "stored", "duplicate", "settled", "conflict", "invalid", "failed", "expired"};
+// Those of them that are outcomes.
+inline constexpr std::span<const std::string_view> outcome_count_names = std::span(count_names).subspan(2);
 using ScenarioCounts = std::map<std::string, std::uint64_t, std::less<>>;
 
 struct ScenarioPlan {
@@ -67,6 +70,9 @@ struct Plan {
   std::string file; // its name without folders
   std::string text; // the file's content
 };
+
+// The scenarios of a plan, or `only` that one; `only` empty: all.
+[[nodiscard]] std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only);
 
 // The content of a plan, without its seeds. `known` says which scenarios there are. Errors: `configuration`, with file,
 // line and key: no TOML, an unknown table or key, a wrong type, a missing value, a scenario that is unknown, there

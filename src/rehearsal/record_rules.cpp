@@ -1,7 +1,6 @@
 #include "rehearsal/record_rules.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -189,8 +188,10 @@ private:
       tally[outcome.at("outcome")] += outcome.at("count").get<std::uint64_t>();
     const Json &seen = facts.at("seen");
     const std::string place = name + ": seen.";
-    for (const std::string outcome : {"stored", "duplicate", "settled", "conflict", "invalid", "failed", "expired"})
-      expect(seen.at(outcome) == tally[outcome], place + outcome, "does not follow from the outcomes");
+    for (const std::string_view outcome : outcome_count_names) {
+      const std::string key(outcome);
+      expect(seen.at(key) == tally[key], place + key, "does not follow from the outcomes");
+    }
     const Json &before = facts.at("effects_before");
     const bool counted = before.is_number() && facts.at("effects_after") == before.get<std::uint64_t>() +
                                                                                 seen.at("effects").get<std::uint64_t>();
@@ -208,7 +209,6 @@ private:
   // Whoever was told an outcome has a delivery with an acknowledgement, and the other way round.
   void verify_told(const std::string &name, const Json &facts, const Json &rows) {
     const Scenario *scenario = find_scenario(name);
-    const bool either = scenario != nullptr && scenario->may_be_told_either;
     struct Counts {
       std::uint64_t told = 0;
       std::uint64_t acknowledged = 0;
@@ -220,7 +220,7 @@ private:
     for (const Json &row : rows) {
       if (row.at("acknowledgement_at").is_null() || row.at("outcome").is_null()) continue;
       std::string outcome = row.at("outcome");
-      if (either && (outcome == "stored" || outcome == "duplicate")) outcome = "settled";
+      if (scenario != nullptr) outcome = told_as(*scenario, outcome);
       ++tally[{shown_id(row.at("operation_id")), outcome}].acknowledged;
     }
     for (const auto &[key, counts] : tally) {
@@ -272,8 +272,7 @@ private:
     for (std::size_t at = 0; at < timeline.size(); ++at) {
       const Json &entry = timeline[at];
       const std::string place = name + ": timeline[" + std::to_string(at) + "]";
-      const WallTime time(std::chrono::microseconds(entry.at("at_us").get<std::int64_t>()));
-      expect(entry.at("at") == iso_time(time), place + ".at: is not at_us");
+      expect(entry.at("at") == iso_time(time_of(entry.at("at_us"))), place + ".at: is not at_us");
       expect(at == 0 || timeline[at - 1].at("at_us") <= entry.at("at_us"), place + ": is older than the one before");
       expect(is_known(entry, observed),
              place + ": " + entry.at("what").get<std::string>() + " is not a time of the evidence or of a process");
@@ -339,9 +338,7 @@ private:
 
   void verify_scenarios_of_plan(const Plan &plan) {
     const Json &only = facts_.at("options").at("only");
-    std::vector<ScenarioPlan> planned;
-    std::copy_if(plan.scenarios.begin(), plan.scenarios.end(), std::back_inserter(planned),
-                 [&](const ScenarioPlan &scenario) { return only.is_null() || only == scenario.name; });
+    const std::vector<ScenarioPlan> planned = chosen(plan, only.is_null() ? "" : only.get<std::string>());
     const bool same =
         std::equal(planned.begin(), planned.end(), scenarios_.begin(), scenarios_.end(),
                    [](const ScenarioPlan &scenario, const Json &facts) { return facts.at("name") == scenario.name; });

@@ -1,7 +1,6 @@
 #include "rehearsal/rehearsal.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -142,13 +141,6 @@ Result<void> check(const ScenarioPlan &scenario, const std::string &file) {
   return tl::unexpected(Error{ErrorCode::configuration, file + ": " + scenario.name,
                               is_control ? "a control without effects_min" : "effects_min, and this is no control",
                               is_control ? "write expected = { effects_min = N }" : "write effects"});
-}
-
-std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only) {
-  std::vector<ScenarioPlan> scenarios;
-  std::copy_if(plan.scenarios.begin(), plan.scenarios.end(), std::back_inserter(scenarios),
-               [&](const ScenarioPlan &scenario) { return only.empty() || scenario.name == only; });
-  return scenarios;
 }
 
 std::vector<Played> play_all(const Setting &setting, const std::vector<ScenarioPlan> &scenarios,

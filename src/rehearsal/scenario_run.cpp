@@ -121,14 +121,10 @@ Played unplayed(const Setting &setting, const ScenarioPlan &plan, const Scenario
   return played;
 }
 
-// What the senders were told, `stored` and `duplicate` as one word where it is chance which of both they were told
-// first.
 std::vector<Json> told_to_senders(const Stage &stage, const Scenario &scenario) {
   std::vector<Json> told = stage.told();
-  for (Json &line : told) {
-    Json &outcome = line["outcome"];
-    if (scenario.may_be_told_either && (outcome == "stored" || outcome == "duplicate")) outcome = "settled";
-  }
+  for (Json &line : told)
+    line["outcome"] = told_as(scenario, line["outcome"]);
   return told;
 }
 

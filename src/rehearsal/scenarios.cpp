@@ -238,6 +238,11 @@ constexpr auto all = std::to_array<Scenario>({
 
 } // namespace
 
+std::string told_as(const Scenario &scenario, const std::string &outcome) {
+  const bool is_success = outcome == "stored" || outcome == "duplicate";
+  return scenario.may_be_told_either && is_success ? "settled" : outcome;
+}
+
 std::span<const Scenario> scenarios() {
   return all;
 }

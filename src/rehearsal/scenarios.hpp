@@ -27,6 +27,10 @@ struct Scenario {
   bool needs_mounts = false;       // it needs mounts of our own
 };
 
+// An outcome as a record tells it: where it is chance which of both a sender is told first, stored and duplicate are
+// settled.
+[[nodiscard]] std::string told_as(const Scenario &scenario, const std::string &outcome);
+
 [[nodiscard]] std::span<const Scenario> scenarios();
 [[nodiscard]] const Scenario *find_scenario(std::string_view name);
 [[nodiscard]] std::vector<std::string> scenario_names();

@@ -27,7 +27,7 @@ std::size_t count_of(std::string_view name, const std::filesystem::path &events)
   std::size_t count = 0;
   for (std::string line; std::getline(file, line);) {
     const Json event = parse_json(line);
-    if (event.is_object() && event.value("event", "") == name) ++count;
+    if (event.is_object() && text_in(event, "event") == name) ++count;
   }
   return count;
 }
