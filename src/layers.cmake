@@ -36,11 +36,16 @@ onced_layer(store
   src/store/directory_lock.cpp
   src/store/durable_mark.cpp
   src/store/info_log.cpp
+  src/store/job_queue.cpp
+  src/store/locked_job.cpp
   src/store/log_files.cpp
   src/store/measured_commit.cpp
   src/store/names.cpp
+  src/store/queue_lane.cpp
+  src/store/queue_row.cpp
   src/store/records.cpp
   src/store/recount.cpp
+  src/store/standing.cpp
   src/store/store.cpp
   src/store/tuning.cpp
   src/store/verdict.cpp

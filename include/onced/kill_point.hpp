@@ -18,7 +18,11 @@ enum class KillPoint : std::uint8_t {
   worker_before_commit,  // the transaction is complete; its commit has not begun
   worker_after_commit,   // the commit is on stable storage; no reply was sent
   worker_after_reply,    // the replies of a batch were handed to the socket
-  worker_before_change,  // the transaction of a redrive or purge is complete; its commit has not begun
+  queue_before_receive,  // the transaction that counts a receive is complete; its commit has not begun
+  queue_after_receive,   // that commit is on stable storage; the job was not handed over
+  queue_before_settle,   // the transaction that ends a lease is complete; its commit has not begun
+  queue_after_settle,    // that commit is on stable storage; nobody was told
+  worker_before_change,  // the transaction of a redrive, purge or resolution is complete; its commit has not begun
   worker_after_change,   // that commit is on stable storage; nobody was told
   worker_before_reopen,  // a store that failed is closed, and is about to be opened again
   worker_after_reopen,   // it is open, as a new boot; no sender was told
@@ -30,9 +34,10 @@ enum class KillPoint : std::uint8_t {
   sender_after_removal,  // it has left; on stable storage only with the next sync
 };
 
-inline constexpr std::array<std::string_view, 16> kill_point_names{
+inline constexpr std::array<std::string_view, 20> kill_point_names{
     "worker.received",      "worker.parsed",       "worker.looked-up",      "worker.before-commit",
-    "worker.after-commit",  "worker.after-reply",  "worker.before-change",  "worker.after-change",
+    "worker.after-commit",  "worker.after-reply",  "queue.before-receive",  "queue.after-receive",
+    "queue.before-settle",  "queue.after-settle",  "worker.before-change",  "worker.after-change",
     "worker.before-reopen", "worker.after-reopen", "sender.before-outbox",  "sender.after-outbox",
     "sender.after-send",    "sender.after-reply",  "sender.before-removal", "sender.after-removal",
 };

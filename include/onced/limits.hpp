@@ -81,6 +81,17 @@ inline constexpr std::uint64_t dead_letters_max = 1'000'000;
 inline constexpr std::uint64_t dead_letter_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
 // Dead letters looked at for one page of a filtered list: an answer takes a fraction of a second, found or not.
 inline constexpr std::size_t dead_letters_scanned_max = 10'000;
+// Queued jobs in custody, and their bytes. At either a queued job that is new is answered `busy`: its sender keeps it.
+inline constexpr std::uint64_t queue_jobs_max = 1'000'000;
+inline constexpr std::uint64_t queue_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
+// Rows of the queue looked at for one page of those that wait for their owner.
+inline constexpr std::size_t queue_scanned_max = 10'000;
+// Times a queued job is handed to its handler before it is a dead letter, where its type does not say.
+inline constexpr std::uint32_t max_receive_count = 5;
+// What went wrong with a queued job: the latest errors, and the bytes of each. A cause, and the end of a command's
+// stderr.
+inline constexpr std::size_t queue_errors_kept_max = 5;
+inline constexpr std::size_t queue_error_bytes_max = 4096;
 // Changes remembered by the audit; the oldest goes first.
 inline constexpr std::uint64_t audit_rows_max = 100'000;
 // Who made a change, and why: a name, and an incident's reference or a sentence. Bytes.
@@ -136,6 +147,10 @@ static_assert(audit_by_bytes_max + audit_why_bytes_max + 256 <= query_bytes_max,
 static_assert(answer_bytes_max >= rows_per_answer_max * 2 * (audit_by_bytes_max + audit_why_bytes_max),
               "any page of the audit fits an answer");
 static_assert(dead_letter_bytes_max >= message_bytes_max, "any one dead letter has room");
+static_assert(queue_bytes_max >= message_bytes_max, "any one queued job has room");
+static_assert(message_bytes_max + queue_errors_kept_max * queue_error_bytes_max + 16 * detail_bytes_max <=
+                  answer_bytes_max,
+              "a dead letter with its errors fits an answer");
 static_assert(network_queries_waiting_max < queries_waiting_max, "the operator can always ask");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
 static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");

@@ -72,6 +72,8 @@ struct StoreOptions {
   std::size_t committed_cache_bytes = 16U * 1024 * 1024; // of jobs committed or asked for lately; 0: none
   std::uint64_t dead_letters_max = limits::dead_letters_max;
   std::uint64_t dead_letter_bytes_max = limits::dead_letter_bytes_max; // of the jobs in them
+  std::uint64_t queue_jobs_max = limits::queue_jobs_max;
+  std::uint64_t queue_bytes_max = limits::queue_bytes_max; // of the jobs in it
   std::uint64_t audit_rows_max = limits::audit_rows_max;
   std::shared_ptr<StorageEnvironment> environment; // null: the operating system's
   KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
@@ -155,8 +157,11 @@ struct DeadLetter {
   std::uint64_t redrives = 0;
   WallTime first_at;
   WallTime last_at;
-  std::optional<Digest> stored_digest;  // of the row that was there; conflict only
-  std::optional<Digest> offered_digest; // of this job; absent where the bytes are no job
+  std::optional<Digest> stored_digest;   // of the row that was there; conflict only
+  Phase stored_phase = Phase::committed; // of that row then: only a committed one is there for ever
+  std::optional<Digest> offered_digest;  // of this job; absent where the bytes are no job
+  std::vector<std::string> errors;       // of a queued job: the latest, oldest first
+  bool effect_unknown = false;           // of a queued job: it may have had its effect outside all the same
 };
 
 // Which dead letters; an empty text is any.
@@ -187,24 +192,29 @@ struct Redriven {
 struct AuditRow {
   std::uint64_t number = 0; // from 1, in the order of the changes
   WallTime at;
-  std::string action; // "redrive" or "purge"
-  DeadLetterId dead_letter;
-  std::string outcome; // the name of the outcome of a redrive; empty: none
+  std::string action;       // "redrive", "purge" or "resolve"
+  DeadLetterId dead_letter; // zero: a resolution, which is of no dead letter
+  std::string outcome;      // the name of the outcome of a redrive or resolution; empty: none
   std::string by;
   std::string why;
+  Bytes key; // of the job that was resolved; empty: none was
 };
 
 // Rows, counted by scanning: the figure by which effects are counted.
 struct Counts {
   std::uint64_t results = 0;
   std::uint64_t dead_letters = 0;
-  std::uint64_t pending = 0;
+  std::uint64_t pending = 0; // jobs in the queue
 };
 
 // What `Store::commit` does, for whoever reads a record of a rehearsal.
 inline constexpr std::string_view transaction_definition =
     "RocksDB TransactionDB: look every key up; lock those that are absent, read them again, put a row only where it is "
     "still absent, commit the batch, by a synced log unless the durability is page-cache; the reply follows the commit";
+
+namespace store {
+class JobQueue;
+}
 
 // The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
 // All calls may be made from any thread, except that nothing may run beside the destructor.
@@ -220,6 +230,7 @@ public:
 
   // Settles every delivery of the batch in one transaction and returns their settlements in order, after what they say
   // is on stable storage (page_cache: in the page cache). Deliveries whose key is there already neither lock nor write.
+  // A new job of a queued type claims its key and is in custody: `accepted`; `busy` where the queue is full.
   // Error `store_unavailable`: an I/O error; whether the batch was written is unknown, nothing may be acknowledged, and
   // from then on every commit of this store fails: close it and open it again.
   [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
@@ -248,15 +259,27 @@ public:
 
   // Settles the dead letter's job as if it were delivered now, with its first operation id, bytes and issue time, and
   // in one transaction, on stable storage in every mode, writes what follows: stored or duplicate (or accepted) removes
-  // the dead letter; any other verdict keeps it, its redrives raised, its reason and so its id the new ones. `busy`
-  // (its key's row is damaged, or others hold it for too long) writes nothing. Else it leaves an audit row.
+  // the dead letter; any other verdict keeps it, its redrives raised, its reason and so its id the new ones. A queued
+  // job that has failed goes back to the queue, accepted, with as many receives again. `busy` (its key's row is
+  // damaged, others hold it for too long, or the queue is full) writes nothing. Else it leaves an audit row.
   // Errors: `not_found`; `usage` (the operator, read-only); `corrupt` (its row is damaged: purge it);
   // `store_unavailable`: as of `commit`; the dead letter or its result is there, never both and never neither.
   [[nodiscard]] Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
 
-  // Removes the dead letter, damaged or not, on stable storage in every mode, and leaves an audit row.
+  // Removes the dead letter, damaged or not, on stable storage in every mode, and leaves an audit row. That of a queued
+  // job that has failed frees its key: delivered again, the job is a new one. (Damaged, it cannot say which key.)
   // Errors: `not_found`, `usage`, `store_unavailable`: as `redrive`.
   [[nodiscard]] Result<void> purge(const DeadLetterId &id, const Operator &who);
+
+  // Decides what nobody knew of a held job: with a result, in canonical form, its effect took place, and the result is
+  // committed; without, it did not, and the job waits in the queue again, with as many receives as a new one. On stable
+  // storage in every mode; leaves an audit row. Errors: `not_found` (no job is held under this key); `usage` (the
+  // operator, the result, read-only); `corrupt` (its row is damaged); `timed_out`; `store_unavailable`: as `redrive`.
+  [[nodiscard]] Result<void> resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who);
+
+  // The queued jobs, for who hands them to their handlers (src/store/job_queue.hpp). Lives as long as the store.
+  [[nodiscard]] store::JobQueue &queue();
+  [[nodiscard]] const store::JobQueue &queue() const;
 
   // Up to `rows` changes in their order, from the one after number `after`. Errors: as `count`.
   [[nodiscard]] Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;

@@ -25,6 +25,8 @@ std::string presentable(std::string detail) {
   return utf8::repaired(detail, limits::detail_bytes_max);
 }
 
+} // namespace
+
 HandlerResult in_canonical_form(Done done, JobParser &parser) {
   const auto canonical = parser.canonical(done.result);
   if (!canonical) {
@@ -38,20 +40,45 @@ HandlerResult in_canonical_form(Done done, JobParser &parser) {
   return done;
 }
 
-} // namespace
-
-Result<void> Handlers::add_inline(std::string type, InlineHandler handler) {
+Result<void> Handlers::check_type(std::string_view type) const {
   if (type.empty() || type.size() > limits::type_bytes_max) {
     return tl::unexpected(Error{ErrorCode::usage, "type \"" + utf8::repaired(type, limits::type_bytes_max) + "\"",
                                 "has " + std::to_string(type.size()) + " bytes",
                                 "name it with 1 to " + std::to_string(limits::type_bytes_max) + " bytes"});
   }
-  if (inline_.contains(type)) {
-    return tl::unexpected(
-        Error{ErrorCode::usage, "type \"" + type + "\"", "has a handler already", "register each type once"});
+  if (inline_.find(type) != inline_.end() || queued_.find(type) != queued_.end()) {
+    return tl::unexpected(Error{ErrorCode::usage, "type \"" + std::string(type) + "\"", "has a handler already",
+                                "register each type once, as inline or as queued"});
   }
+  return {};
+}
+
+Result<void> Handlers::add_inline(std::string type, InlineHandler handler) {
+  if (auto checked = check_type(type); !checked) return checked;
   inline_.emplace(std::move(type), std::move(handler));
   return {};
+}
+
+Result<void> Handlers::add_queued(QueuedType type) {
+  if (auto checked = check_type(type.type); !checked) return checked;
+  if (type.max_receive_count == 0) {
+    return tl::unexpected(Error{ErrorCode::usage, "type \"" + type.type + "\"", "its max_receive_count is 0",
+                                "let its jobs be handed over at least once"});
+  }
+  if (type.owner.size() > limits::audit_by_bytes_max || !utf8::valid(type.owner)) {
+    return tl::unexpected(
+        Error{ErrorCode::usage, "type \"" + type.type + "\"",
+              "its owner is not at most " + std::to_string(limits::audit_by_bytes_max) + " bytes of UTF-8",
+              "name who decides about an unknown effect"});
+  }
+  std::string name = type.type;
+  queued_.emplace(std::move(name), std::move(type));
+  return {};
+}
+
+const QueuedType *Handlers::queued(std::string_view type) const {
+  const auto found = queued_.find(type);
+  return found != queued_.end() ? &found->second : nullptr;
 }
 
 HandlerResult Handlers::run(const Job &job, JobParser &parser) const {

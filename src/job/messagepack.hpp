@@ -46,6 +46,7 @@ public:
   // An array of exactly `size` elements.
   bool array(std::uint64_t size) { return require(array() == size); }
   std::uint64_t map() { return take(Kind::map).number; }
+  bool boolean() { return take(Kind::boolean).number != 0; }
   std::uint64_t positive() { return take(Kind::positive).number; }
   BytesView string() { return take(Kind::string).bytes; }
   BytesView binary() { return take(Kind::binary).bytes; }

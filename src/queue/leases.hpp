@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -14,17 +13,12 @@
 #include "delivery/backoff.hpp"
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
+#include "onced/fencing_token.hpp"
 #include "onced/random.hpp"
 
 namespace onced::queue {
 
-// Names one lease of one job. Never used again: a later lease, of whatever job, has a greater token.
-struct FencingToken {
-  std::uint64_t boot = 0;  // the boot count of the store's opening
-  std::uint64_t count = 0; // of the leases of that boot, from 1
-
-  auto operator<=>(const FencingToken &) const = default; // NOLINT(modernize-use-nullptr): a 0 of the compiler's own
-};
+using onced::FencingToken;
 
 // 32 hexadecimal digits. Two texts compare as their tokens do.
 [[nodiscard]] std::string text_of(const FencingToken &token);

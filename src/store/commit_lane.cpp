@@ -12,6 +12,7 @@ namespace onced::store {
 namespace {
 
 constexpr std::string_view contended_detail = "other commits held the same keys for too long";
+constexpr std::string_view queue_full_detail = "the queue is at its cap; its jobs must be handled first";
 constexpr std::string_view full_detail = "the dead letters are at their cap; purge or redrive some";
 
 rocksdb::WriteOptions write_options(Durability durability) {
@@ -126,7 +127,7 @@ rocksdb::Status CommitLane::read_rows() {
 void CommitLane::decide(const Handlers &handlers) {
   letters_.clear();
   for (std::size_t at = 0; at < group_count_; ++at)
-    groups_[at].claimed = false;
+    give_claim_up(groups_[at]);
   for (std::size_t at = 0; at < batch_.size(); ++at) {
     if (unwritten_[at]) decide_one(at, handlers);
   }
@@ -135,7 +136,7 @@ void CommitLane::decide(const Handlers &handlers) {
 // Its key is locked, and more is known of its row.
 void CommitLane::decide_group_anew(Group &group, const Handlers &handlers) {
   forget_letters(group);
-  group.claimed = false;
+  give_claim_up(group);
   group.held = false;
   for (const std::size_t at : group.deliveries)
     decide_one(at, handlers);
@@ -176,25 +177,41 @@ void CommitLane::settle_by_row(std::size_t at, const KeyRow &row, Branch branch)
 
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
   Verdict verdict = verdict_of_handler(*batch_[at].job, handlers, parser_);
-  if (!verdict.bury) {
-    group.claimed = true;
-    group.claimant = at;
-    group.claim.state = KeyRow::State::present;
-    group.claim.phase = Phase::committed;
-    group.claim.digest = batch_[at].digest;
-    group.claim.result = verdict.settlement.result;
-    unwritten_[at] = true;
+  if (!verdict.bury && !claim(at, group, verdict.settlement)) {
+    verdict.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(queue_full_detail)};
   }
   settle(at, std::move(verdict), Branch::absent);
+}
+
+// False: it is to be queued, and the queue has no room.
+bool CommitLane::claim(std::size_t at, Group &group, const Settlement &settlement) {
+  const bool queued = settlement.outcome == Outcome::accepted;
+  if (queued && !context_.queue_room.reserve(batch_[at].bytes.size())) return false;
+  group.claimed = true;
+  group.claimant = at;
+  group.claim.state = KeyRow::State::present;
+  group.claim.phase = queued ? Phase::pending : Phase::committed;
+  group.claim.digest = batch_[at].digest;
+  group.claim.result = settlement.result;
+  unwritten_[at] = true;
+  return true;
+}
+
+// Nothing of it is written.
+void CommitLane::give_claim_up(Group &group) {
+  if (group.claimed && group.claim.phase == Phase::pending) {
+    context_.queue_room.release({.rows = 1, .bytes = batch_[group.claimant].bytes.size()});
+  }
+  group.claimed = false;
 }
 
 void CommitLane::settle(std::size_t at, Verdict verdict, Branch branch) {
   settlements_[at] = std::move(verdict.settlement);
   settlements_[at].branch = branch;
-  if (verdict.bury) bury(at, verdict.stored_digest);
+  if (verdict.bury) bury(at, verdict);
 }
 
-void CommitLane::bury(std::size_t at, const std::optional<Digest> &stored_digest) {
+void CommitLane::bury(std::size_t at, const Verdict &verdict) {
   const Delivery &delivery = batch_[at];
   const Settlement &settlement = settlements_[at];
   const DeadLetterId id = dead_letter_id(delivery.job != nullptr ? delivery.key : nullptr, delivery.digest,
@@ -206,7 +223,8 @@ void CommitLane::bury(std::size_t at, const std::optional<Digest> &stored_digest
     letter.delivery = at;
     letter.reason = settlement.outcome;
     letter.detail = settlement.detail;
-    letter.stored_digest = stored_digest;
+    letter.stored_digest = verdict.stored_digest;
+    letter.stored_phase = verdict.stored_phase;
   }
 }
 
@@ -226,6 +244,8 @@ Result<void> CommitLane::write(const Handlers &handlers) {
     ++retries;
     decide(handlers);
   }
+  for (std::size_t at = 0; at < group_count_; ++at)
+    give_claim_up(groups_[at]);
   answer_busy_where_unwritten(contended_detail);
   return {};
 }
@@ -289,7 +309,7 @@ rocksdb::Status CommitLane::lock_keys(Patience patience) {
     if (status.ok()) {
       asked_.push_back(at);
     } else if (status.IsTimedOut() && patience == Patience::none) {
-      group.claimed = false;
+      give_claim_up(group);
       group.held = true;
       forget_letters(group);
     } else {
@@ -302,10 +322,14 @@ rocksdb::Status CommitLane::lock_keys(Patience patience) {
 
 rocksdb::Status CommitLane::put_row(const Group &group) {
   const Delivery &claimant = batch_[group.claimant];
-  encode_operation(committed_record(*claimant.job, group.claim.digest, group.claim.result, claimant.issued_at, now_,
-                                    context_.options.durability),
+  encode_operation(operation_record(group.claim.phase, *claimant.job, group.claim.digest, group.claim.result,
+                                    claimant.issued_at, now_, context_.options.durability),
                    record_);
-  return transaction_->Put(context_.database.operations(), slice_of(group.key->bytes), slice_of(record_), true);
+  const auto key = slice_of(group.key->bytes);
+  auto status = transaction_->Put(context_.database.operations(), key, slice_of(record_), true);
+  if (!status.ok() || group.claim.phase == Phase::committed) return status;
+  encode_queued(queue_row_of(claimant, now_), record_);
+  return transaction_->PutUntracked(context_.database.queue(), key, slice_of(record_));
 }
 
 rocksdb::Status CommitLane::put_letters() {
@@ -344,11 +368,18 @@ rocksdb::Status CommitLane::put_letter(const DeadLetterId &id, Letter &letter) {
 }
 
 rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {
-  for (std::size_t at = 0; at < group_count_; ++at)
-    counters.results += groups_[at].claimed ? 1U : 0U;
+  for (std::size_t at = 0; at < group_count_; ++at) {
+    const Group &group = groups_[at];
+    if (!group.claimed) continue;
+    if (group.claim.phase == Phase::committed) ++counters.results;
+    if (group.claim.phase == Phase::pending) counters.queue.add(batch_[group.claimant].bytes.size());
+  }
   counters.dead_letters += reserved_.rows;
   counters.dead_letter_bytes += reserved_.bytes;
-  if (counters.results == counters_.results && counters.dead_letters == counters_.dead_letters) return {};
+  if (counters.results == counters_.results && counters.dead_letters == counters_.dead_letters &&
+      counters.queue.added == counters_.queue.added) {
+    return {};
+  }
   encode_counters(counters, record_);
   auto status = transaction_->PutUntracked(context_.database.meta(), counters_name_, slice_of(record_));
   if (!status.ok() || reserved_.bytes == 0) return status;
@@ -365,6 +396,7 @@ void CommitLane::finish_written() {
     Group &group = groups_[at];
     if (group.claimed) {
       group.claimed = false;
+      if (group.claim.phase != Phase::committed) continue;
       // Sooner or later its next delivery is in the same bytes; who sends others has it looked up once.
       if (!context_.cache.keep_bytes(batch_[group.claimant].bytes, group.claim.result)) {
         context_.cache.keep(*group.key, group.claim.digest, group.claim.result);
@@ -409,6 +441,7 @@ DeadLetter CommitLane::describe_letter(const DeadLetterId &id, const Letter &let
   row.first_at = now_;
   row.last_at = now_;
   row.stored_digest = letter.stored_digest;
+  row.stored_phase = letter.stored_phase;
   return row;
 }
 

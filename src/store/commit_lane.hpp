@@ -11,18 +11,19 @@
 #include "onced/store.hpp"
 #include "store/committed_cache.hpp"
 #include "store/database.hpp"
-#include "store/letter_room.hpp"
 #include "store/records.hpp"
+#include "store/row_room.hpp"
 #include "store/verdict.hpp"
 
 namespace onced::store {
 
-// What all lanes of a store share.
+// What all of a store that writes shares.
 struct CommitContext {
   Database &database;
   const StoreOptions &options;
   Clock &clock;
-  LetterRoom &letter_room;
+  RowRoom &letter_room;
+  RowRoom &queue_room;
   CommittedCache &cache;
 };
 
@@ -57,6 +58,7 @@ private:
     Outcome reason = Outcome::invalid;
     std::string detail;
     std::optional<Digest> stored_digest;
+    Phase stored_phase = Phase::committed;
     bool refused = false; // no room: its deliveries are answered `busy`
   };
 
@@ -75,8 +77,10 @@ private:
   void decide_one(std::size_t at, const Handlers &handlers);
   void settle_by_row(std::size_t at, const KeyRow &row, Branch branch);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
+  [[nodiscard]] bool claim(std::size_t at, Group &group, const Settlement &settlement);
+  void give_claim_up(Group &group);
   void settle(std::size_t at, Verdict verdict, Branch branch);
-  void bury(std::size_t at, const std::optional<Digest> &stored_digest);
+  void bury(std::size_t at, const Verdict &verdict);
 
   [[nodiscard]] Result<void> write(const Handlers &handlers);
   [[nodiscard]] Result<Step> try_write(Patience patience, const Handlers &handlers);
@@ -115,7 +119,7 @@ private:
   std::vector<std::optional<DeadLetterId>> letter_of_;
   std::vector<bool> unwritten_; // there is no settlement yet, or it rests on what this batch writes
   std::vector<Settlement> settlements_;
-  LetterAmount reserved_; // for dead letters of the transaction in hand
+  RowAmount reserved_; // for dead letters of the transaction in hand
 
   // Buffers.
   std::vector<std::size_t> asked_; // the groups whose rows are read at once

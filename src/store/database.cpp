@@ -119,8 +119,8 @@ Result<DurableMark> open_mark(const StoreOptions &options, const std::filesystem
   return may_create ? DurableMark::create(options.directory) : std::move(mark);
 }
 
-// A family that this program does not know was made by a newer one.
-Result<void> check_families(const rocksdb::DBOptions &options, const std::string &path) {
+// The names of the families that there are. One that this program does not know was made by a newer one.
+Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &options, const std::string &path) {
   std::vector<std::string> names;
   const auto status = rocksdb::DB::ListColumnFamilies(options, path, &names);
   if (!status.ok()) return tl::unexpected(status_error(status, path));
@@ -136,7 +136,7 @@ Result<void> check_families(const rocksdb::DBOptions &options, const std::string
                 .remedy = "use the program that wrote it, or a newer one"});
     }
   }
-  return {};
+  return names;
 }
 
 } // namespace
@@ -160,6 +160,18 @@ Error status_error(const rocksdb::Status &status, const std::string &concerns) {
           .cause = text,
           .remedy = "check the disk, its free space and the rights of this user; then open again: jobs that were not "
                     "acknowledged are found out by their next delivery"};
+}
+
+Error write_error(const rocksdb::Status &status, const std::string &concerns) {
+  Error error = status_error(status, concerns);
+  error.code = ErrorCode::store_unavailable;
+  return error;
+}
+
+rocksdb::WriteOptions synced_write() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return options;
 }
 
 rocksdb::ReadOptions scan_options() {
@@ -243,10 +255,14 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
   db_options.listeners = {health_};
   const auto log = std::make_shared<InfoLog>(read_only_ ? std::filesystem::path() : options.directory / "rocksdb.log");
   db_options.info_log = log;
-  if (database_exists(path_)) {
-    if (auto checked = check_families(db_options, path_.string()); !checked) return checked;
-  }
   auto families = column_families(cache);
+  if (database_exists(path_)) {
+    const auto names = check_families(db_options, path_.string());
+    if (!names) return tl::unexpected(names.error());
+    // The queue came with format 2. An opening for writing makes it; what only reads does without.
+    const bool has_queue = std::find(names->begin(), names->end(), families.back().name) != names->end();
+    if (read_only_ && !has_queue) families.pop_back();
+  }
   if (purpose == Purpose::look) tune_for_looking(db_options, families);
   rocksdb::Status status;
   rocksdb::DB *db = nullptr;

@@ -20,6 +20,12 @@ namespace onced::store {
 // `store_unavailable`.
 [[nodiscard]] Error status_error(const rocksdb::Status &status, const std::string &concerns);
 
+// The same of a write: of one of which nobody knows whether it was made, it is never merely `corrupt`.
+[[nodiscard]] Error write_error(const rocksdb::Status &status, const std::string &concerns);
+
+// For what must be on stable storage in every mode when the write returns.
+[[nodiscard]] rocksdb::WriteOptions synced_write();
+
 // True where the same transaction may be tried again: it lost a race, and nothing of it was written.
 [[nodiscard]] bool is_retryable(const rocksdb::Status &status);
 
@@ -46,6 +52,8 @@ public:
   [[nodiscard]] rocksdb::ColumnFamilyHandle *operations() const { return families_[1]; }
   [[nodiscard]] rocksdb::ColumnFamilyHandle *dead_letters() const { return families_[2]; }
   [[nodiscard]] rocksdb::ColumnFamilyHandle *meta() const { return families_[3]; }
+  // Null when read-only on a database of before there were queued jobs.
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *queue() const { return families_.size() > 4 ? families_[4] : nullptr; }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
   // Raises the mark to the last visible write. Call after a synced write: with every writer synced, visible is durable.

@@ -10,13 +10,7 @@ namespace onced::store {
 namespace {
 
 constexpr std::string_view contended_redrive_detail = "other commits held the same keys for too long; try again";
-
-// Whatever the worker's mode: a change is ordered by a person, who is told once that it was made.
-rocksdb::WriteOptions synced() {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return options;
-}
+constexpr std::string_view full_queue_detail = "the queue is at its cap; try again when its jobs are handled";
 
 Error no_such_letter(const DeadLetterId &id) {
   return {.code = ErrorCode::not_found,
@@ -45,11 +39,29 @@ Result<void> check(const Operator &who) {
   return check_text("why", who.why, limits::audit_why_bytes_max);
 }
 
-// Unlike a read that fails, a change of which nobody knows whether it was made is never merely `corrupt`.
-Error unknown_error(const rocksdb::Status &status, const std::string &path) {
-  Error error = status_error(status, path);
-  error.code = ErrorCode::store_unavailable;
-  return error;
+Error contended_error(std::string concerns) {
+  return {.code = ErrorCode::timed_out,
+          .concerns = std::move(concerns),
+          .cause = "other commits held it for too long",
+          .remedy = "try again"};
+}
+
+std::string held_job(const Key &key) {
+  return "held job " + to_hex(key.bytes);
+}
+
+// Why a job cannot be resolved.
+Error not_held(const Key &key, const LockedJob &job) {
+  if (job.state == LockedJob::State::damaged) {
+    return {.code = ErrorCode::corrupt,
+            .concerns = held_job(key),
+            .cause = "its rows are damaged",
+            .remedy = "restore the data directory from a copy"};
+  }
+  return {.code = ErrorCode::not_found,
+          .concerns = held_job(key),
+          .cause = job.state == LockedJob::State::there ? "it is queued, but not held" : "there is none under this key",
+          .remedy = "list those that are held; it may have been resolved (see the audit)"};
 }
 
 bool removes(Outcome outcome) {
@@ -61,7 +73,7 @@ bool removes(Outcome outcome) {
 DeadLetterChanges::DeadLetterChanges(CommitContext context, ChangeCounters counters, AuditRange audit)
     : context_(context), counters_(counters), audit_(audit) {}
 
-// --- The two changes ------------------------------------------------------------------------------------------------
+// --- The three changes ----------------------------------------------------------------------------------------------
 
 Result<Redriven> DeadLetterChanges::redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who) {
   if (auto checked = check(who); !checked) return tl::unexpected(checked.error());
@@ -81,27 +93,109 @@ Result<Redriven> DeadLetterChanges::redrive(const DeadLetterId &id, const Handle
 
 Result<void> DeadLetterChanges::purge(const DeadLetterId &id, const Operator &who) {
   if (auto checked = check(who); !checked) return checked;
-  rocksdb::Status status;
+  for (unsigned tries = 0; tries <= limits::commit_retries_max; ++tries) {
+    const auto purged = try_purge(id, who);
+    if (!purged) return tl::unexpected(purged.error());
+    if (*purged) return {};
+  }
+  return tl::unexpected(contended_error("dead letter " + to_hex(id.view())));
+}
+
+Result<void> DeadLetterChanges::resolve(const Key &key, const std::optional<Bytes> &applied_result,
+                                        const Operator &who) {
+  if (auto checked = check(who); !checked) return checked;
+  if (applied_result) {
+    if (auto checked = check_result(*applied_result, parser_); !checked) return checked;
+  }
   for (unsigned tries = 0; tries <= limits::commit_retries_max; ++tries) {
     begin();
-    Locked locked;
-    status = lock_letter(id, locked);
-    if (status.ok() && !locked.exists) {
+    LockedJob job;
+    auto status = lock_job(*transaction_, context_.database, key.bytes, decoder_, job);
+    if (status.ok() && (job.state != LockedJob::State::there || job.row.state != QueueState::held)) {
       abandon();
-      return tl::unexpected(no_such_letter(id));
+      return tl::unexpected(not_held(key, job));
     }
-    if (status.ok()) status = erase(id);
-    if (status.ok()) count_removed(locked.letter ? locked.letter->bytes.size() : 0);
-    if (status.ok()) status = record(id, "purge", {}, who);
+    if (status.ok()) status = put_resolution(key, job, applied_result);
+    const Outcome outcome = applied_result ? Outcome::stored : Outcome::accepted;
+    if (status.ok()) {
+      AuditRow row;
+      row.action = "resolve";
+      row.outcome = traits_of(outcome).name;
+      row.key = key.bytes;
+      status = record(std::move(row), who);
+    }
     if (status.ok()) status = commit();
     if (status.ok()) return {};
     abandon();
-    if (!is_retryable(status)) return tl::unexpected(unknown_error(status, context_.database.path()));
+    if (!is_retryable(status)) return tl::unexpected(write_error(status, context_.database.path()));
   }
-  return tl::unexpected(Error{.code = ErrorCode::timed_out,
-                              .concerns = "dead letter " + to_hex(id.view()),
-                              .cause = "other commits held it for too long",
-                              .remedy = "try again"});
+  return tl::unexpected(contended_error(held_job(key)));
+}
+
+rocksdb::Status DeadLetterChanges::put_resolution(const Key &key, LockedJob &held,
+                                                  const std::optional<Bytes> &applied_result) {
+  const auto row_key = slice_of(key.bytes);
+  QueueRow &row = held.row;
+  if (!applied_result) {
+    row.state = QueueState::waiting;
+    row.effect_unknown = false;
+    row.receives = 0;
+    row.changed_at = now_;
+    encode_queued(row, record_);
+    return transaction_->PutUntracked(context_.database.queue(), row_key, slice_of(record_));
+  }
+  encode_operation(operation_record(Phase::committed, row, held.digest, *applied_result, now_), record_);
+  auto status = transaction_->Put(context_.database.operations(), row_key, slice_of(record_), true);
+  if (!status.ok()) return status;
+  ++new_counters_.results;
+  new_counters_.queue.remove(row.bytes.size());
+  return transaction_->DeleteUntracked(context_.database.queue(), row_key);
+}
+
+// --- A purge, step by step ------------------------------------------------------------------------------------------
+
+Result<std::optional<bool>> DeadLetterChanges::try_purge(const DeadLetterId &id, const Operator &who) {
+  const auto seen = read(id);
+  if (!seen && seen.error().code != ErrorCode::corrupt) return tl::unexpected(seen.error());
+  begin();
+  Locked locked;
+  bool claims = false;
+  rocksdb::Status status;
+  if (seen) {
+    parse(*seen);
+    status = find_claim(id, claims);
+  }
+  if (status.ok()) status = lock_letter(id, locked);
+  if (status.ok() && (!locked.exists || locked.letter.has_value() != seen.has_value())) {
+    abandon();
+    return std::nullopt; // somebody was faster: it is looked at anew
+  }
+  if (status.ok()) status = erase(id);
+  if (status.ok() && claims) {
+    status = transaction_->Delete(context_.database.operations(), slice_of(key_.bytes), true);
+  }
+  if (status.ok()) count_removed(locked.letter ? locked.letter->bytes.size() : 0);
+  AuditRow row;
+  row.action = "purge";
+  row.dead_letter = id;
+  if (status.ok()) status = record(std::move(row), who);
+  if (status.ok()) status = commit();
+  if (status.ok()) return true;
+  abandon();
+  if (is_retryable(status)) return std::nullopt;
+  return tl::unexpected(write_error(status, context_.database.path()));
+}
+
+// Whether the key's row is there only because of this dead letter: that of a queued job that has failed.
+rocksdb::Status DeadLetterChanges::find_claim(const DeadLetterId &id, bool &claims) {
+  if (defect_ || dead_letter_id(key_, digest_, Outcome::failed, digester_) != id) return {};
+  rocksdb::PinnableSlice found;
+  const auto status =
+      transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(key_.bytes), &found);
+  if (!status.ok()) return status.IsNotFound() || status.IsCorruption() ? rocksdb::Status() : status;
+  const auto row = decoder_.operation(view_of(found));
+  claims = row && row->phase == Phase::failed && row->digest == digest_;
+  return {};
 }
 
 // --- A redrive, step by step ----------------------------------------------------------------------------------------
@@ -112,7 +206,7 @@ Result<DeadLetter> DeadLetterChanges::read(const DeadLetterId &id) {
                                             slice_of(id.view()), &value);
   if (status.IsNotFound()) return tl::unexpected(no_such_letter(id));
   if (status.IsCorruption()) return tl::unexpected(damaged_letter(id));
-  if (!status.ok()) return tl::unexpected(unknown_error(status, context_.database.path()));
+  if (!status.ok()) return tl::unexpected(write_error(status, context_.database.path()));
   auto letter = decoder_.dead_letter(id, value);
   if (!letter) return tl::unexpected(damaged_letter(id));
   return std::move(*letter);
@@ -146,19 +240,24 @@ Result<std::optional<Redriven>> DeadLetterChanges::try_redrive(const DeadLetter 
     return std::nullopt; // somebody was faster: it is looked at anew
   }
   if (status.ok()) status = removes(outcome) ? settle(*locked.letter) : keep(*locked.letter, new_id, there);
-  if (status.ok()) status = record(letter.id, "redrive", traits_of(outcome).name, who);
+  AuditRow row;
+  row.action = "redrive";
+  row.dead_letter = letter.id;
+  row.outcome = traits_of(outcome).name;
+  if (status.ok()) status = record(std::move(row), who);
   if (status.ok()) status = commit();
   if (status.ok()) {
     return Redriven{.settlement = std::move(verdict_.settlement), .removed = removes(outcome), .id = new_id};
   }
   abandon();
   if (is_retryable(status)) return std::nullopt;
-  return tl::unexpected(unknown_error(status, context_.database.path()));
+  return tl::unexpected(write_error(status, context_.database.path()));
 }
 
 // Locks the key before the handler runs, so that what is found absent stays absent.
 rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handlers &handlers) {
   verdict_ = {};
+  queues_ = false;
   if (defect_) {
     // What was wrong with a whole message cannot be seen in its bytes: its first word on it stands.
     const bool whole_message = letter.reason == Outcome::invalid && letter.operation_id.empty();
@@ -171,11 +270,23 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(key_.bytes), &found);
   if (status.IsNotFound()) {
     verdict_ = verdict_of_handler(job_, handlers, parser_);
+    queues_ = verdict_.settlement.outcome == Outcome::accepted;
+  } else if (!status.ok() && !status.IsCorruption()) {
+    return status;
+  } else {
+    row.read(status.ok() ? view_of(found) : BytesView{}, decoder_);
+    verdict_ = verdict_of_row(row, key_, digest_, digester_);
+    // A queued job that has failed is tried again only by a redrive, and of no other dead letter than its own.
+    queues_ = verdict_.settlement.outcome == Outcome::failed &&
+              dead_letter_id(key_, digest_, Outcome::failed, digester_) == letter.id;
+  }
+  if (!queues_) return {};
+  if (!context_.queue_room.reserve(letter.bytes.size())) {
+    verdict_.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(full_queue_detail)};
     return {};
   }
-  if (!status.ok() && !status.IsCorruption()) return status;
-  row.read(status.ok() ? view_of(found) : BytesView{}, decoder_);
-  verdict_ = verdict_of_row(row, key_, digest_, digester_);
+  queue_room_ = {.rows = 1, .bytes = letter.bytes.size()};
+  verdict_.settlement = {.outcome = Outcome::accepted, .result = {}, .detail = {}};
   return {};
 }
 
@@ -212,15 +323,30 @@ rocksdb::Status DeadLetterChanges::lock_letters(const DeadLetterId &id, Locked &
 rocksdb::Status DeadLetterChanges::settle(const DeadLetter &letter) {
   if (verdict_.settlement.outcome == Outcome::stored) {
     // Synced in every mode, so the row may say so.
-    encode_operation(
-        committed_record(job_, digest_, verdict_.settlement.result, letter.issued_at, now_, Durability::fsync),
-        record_);
+    encode_operation(operation_record(Phase::committed, job_, digest_, verdict_.settlement.result, letter.issued_at,
+                                      now_, Durability::fsync),
+                     record_);
     auto status = transaction_->Put(context_.database.operations(), slice_of(key_.bytes), slice_of(record_), true);
     if (!status.ok()) return status;
     ++new_counters_.results;
   }
+  if (queues_) {
+    if (auto status = enqueue(letter); !status.ok()) return status;
+  }
   count_removed(letter.bytes.size());
   return erase(letter.id);
+}
+
+// Its budget of receives begins again. What it is known of its effect goes with it.
+rocksdb::Status DeadLetterChanges::enqueue(const DeadLetter &letter) {
+  const auto key = slice_of(key_.bytes);
+  encode_operation(operation_record(Phase::pending, job_, digest_, {}, letter.issued_at, now_, Durability::fsync),
+                   record_);
+  auto status = transaction_->Put(context_.database.operations(), key, slice_of(record_), true);
+  if (!status.ok()) return status;
+  encode_queued(queue_row_of(letter, now_), record_);
+  new_counters_.queue.add(letter.bytes.size());
+  return transaction_->PutUntracked(context_.database.queue(), key, slice_of(record_));
 }
 
 // `there` is what lies under the new id, if that is another one: the same job with the same verdict, so the two become
@@ -233,6 +359,9 @@ rocksdb::Status DeadLetterChanges::keep(DeadLetter letter, const DeadLetterId &n
     letter.deliveries += there.letter->deliveries;
     letter.receives += there.letter->receives;
     letter.redrives += there.letter->redrives;
+    letter.detail = there.letter->errors.empty() ? letter.detail : there.letter->detail;
+    letter.errors = there.letter->errors; // of the queued job that this is another dead letter of
+    letter.effect_unknown = there.letter->effect_unknown;
     letter.first_at = std::min(letter.first_at, there.letter->first_at);
     letter.last_at = std::max(letter.last_at, there.letter->last_at);
   }
@@ -248,6 +377,7 @@ void DeadLetterChanges::take_verdict(DeadLetter &letter, const DeadLetterId &new
   letter.reason = verdict_.settlement.outcome;
   letter.detail = verdict_.settlement.detail;
   letter.stored_digest = verdict_.stored_digest;
+  letter.stored_phase = verdict_.stored_phase;
   ++letter.redrives;
   letter.operation_id = defect_ ? std::string() : job_.operation_id;
   letter.type = defect_ ? std::string() : job_.type;
@@ -264,20 +394,16 @@ void DeadLetterChanges::count_removed(std::uint64_t bytes) {
   new_counters_.dead_letter_bytes_removed += bytes;
 }
 
-rocksdb::Status DeadLetterChanges::record(const DeadLetterId &id, std::string_view action, std::string_view outcome,
-                                          const Operator &who) {
+rocksdb::Status DeadLetterChanges::record(AuditRow row, const Operator &who) {
   auto *meta = context_.database.meta();
   encode_change_counters(new_counters_, record_);
   auto status = transaction_->PutUntracked(meta, slice_of(change_counters_name), slice_of(record_));
   if (!status.ok()) return status;
-  encode_audit({.number = ++new_audit_.last,
-                .at = now_,
-                .action = std::string(action),
-                .dead_letter = id,
-                .outcome = std::string(outcome),
-                .by = who.by,
-                .why = who.why},
-               record_);
+  row.number = ++new_audit_.last;
+  row.at = now_;
+  row.by = who.by;
+  row.why = who.why;
+  encode_audit(row, record_);
   status = transaction_->PutUntracked(meta, slice_of(audit_name(new_audit_.last)), slice_of(record_));
   for (; status.ok() && new_audit_.last - new_audit_.first >= context_.options.audit_rows_max; ++new_audit_.first)
     status = transaction_->DeleteUntracked(meta, slice_of(audit_name(new_audit_.first)));
@@ -290,7 +416,7 @@ void DeadLetterChanges::begin() {
   now_ = context_.clock.wall();
   new_counters_ = counters_;
   new_audit_ = audit_;
-  transaction_.reset(context_.database.transactions()->BeginTransaction(synced(), rocksdb::TransactionOptions(),
+  transaction_.reset(context_.database.transactions()->BeginTransaction(synced_write(), rocksdb::TransactionOptions(),
                                                                         transaction_.release()));
   transaction_->DisableIndexing(); // nothing is read back from the batch
 }
@@ -303,6 +429,9 @@ rocksdb::Status DeadLetterChanges::commit() {
   context_.letter_room.release(
       {.rows = new_counters_.dead_letters_removed - counters_.dead_letters_removed,
        .bytes = new_counters_.dead_letter_bytes_removed - counters_.dead_letter_bytes_removed});
+  context_.queue_room.release({.rows = new_counters_.queue.removed - counters_.queue.removed,
+                               .bytes = new_counters_.queue.bytes_removed - counters_.queue.bytes_removed});
+  queue_room_ = {};
   counters_ = new_counters_;
   audit_ = new_audit_;
   arrive(KillPoint::worker_after_change);
@@ -312,6 +441,7 @@ rocksdb::Status DeadLetterChanges::commit() {
 void DeadLetterChanges::abandon() {
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
   status.PermitUncheckedError();
+  context_.queue_room.release(std::exchange(queue_room_, {}));
 }
 
 void DeadLetterChanges::arrive(KillPoint point) {

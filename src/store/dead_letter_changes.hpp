@@ -7,6 +7,7 @@
 #include "onced/store.hpp"
 #include "store/commit_lane.hpp"
 #include "store/database.hpp"
+#include "store/locked_job.hpp"
 #include "store/records.hpp"
 #include "store/verdict.hpp"
 
@@ -18,15 +19,17 @@ struct AuditRange {
   std::uint64_t last = 0;
 };
 
-// Redrives and purges: the changes that a person orders. Each is one transaction on stable storage that removes or
-// keeps the dead letter, and writes what follows from that, the counters and a row of the audit. One thread at a time.
+// Redrives, purges and resolutions: the changes that a person orders. Each is one transaction on stable storage that
+// writes what follows for the dead letter, the key's row and the queue, the counters and a row of the audit. One thread
+// at a time.
 class DeadLetterChanges {
 public:
   DeadLetterChanges(CommitContext context, ChangeCounters counters, AuditRange audit);
 
-  // As Store::redrive and Store::purge. After `store_unavailable` the store must be given up.
+  // As Store::redrive, Store::purge and Store::resolve. After `store_unavailable` the store must be given up.
   [[nodiscard]] Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
   [[nodiscard]] Result<void> purge(const DeadLetterId &id, const Operator &who);
+  [[nodiscard]] Result<void> resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who);
 
 private:
   // A dead letter as it is under its lock.
@@ -34,6 +37,13 @@ private:
     bool exists = false;
     std::optional<DeadLetter> letter; // nothing: damaged
   };
+
+  // Nothing: it lost a race and wrote nothing.
+  [[nodiscard]] Result<std::optional<bool>> try_purge(const DeadLetterId &id, const Operator &who);
+  [[nodiscard]] rocksdb::Status find_claim(const DeadLetterId &id, bool &claims);
+  [[nodiscard]] rocksdb::Status put_resolution(const Key &key, LockedJob &held,
+                                               const std::optional<Bytes> &applied_result);
+  [[nodiscard]] rocksdb::Status enqueue(const DeadLetter &letter);
 
   [[nodiscard]] Result<DeadLetter> read(const DeadLetterId &id);
   void parse(const DeadLetter &letter);
@@ -51,8 +61,7 @@ private:
   void take_verdict(DeadLetter &letter, const DeadLetterId &new_id) const;
   [[nodiscard]] rocksdb::Status erase(const DeadLetterId &id);
   void count_removed(std::uint64_t bytes);
-  [[nodiscard]] rocksdb::Status record(const DeadLetterId &id, std::string_view action, std::string_view outcome,
-                                       const Operator &who);
+  [[nodiscard]] rocksdb::Status record(AuditRow row, const Operator &who);
 
   void begin();
   [[nodiscard]] rocksdb::Status commit();
@@ -74,6 +83,8 @@ private:
   Digest digest_;
   std::optional<JobDefect> defect_; // why its bytes are no job
   Verdict verdict_;
+  bool queues_ = false;         // it is to be put into the queue
+  RowAmount queue_room_;        // taken for it
   ChangeCounters new_counters_; // once it is committed; as the next
   AuditRange new_audit_;
   Bytes record_;

@@ -1,5 +1,6 @@
 #include "store/records.hpp"
 
+#include "onced/limits.hpp"
 #include "onced/version.hpp"
 
 namespace onced::store {
@@ -8,24 +9,33 @@ namespace {
 using messagepack::TokenReader;
 using messagepack::Writer;
 
-constexpr std::size_t operation_fields = 11;
-constexpr std::size_t dead_letter_fields = 17;
-constexpr std::size_t counters_fields = 3;
-constexpr std::size_t change_counters_fields = 5;
-constexpr std::size_t audit_fields = 7;
+// How many elements the array of a record has, its format included: in format 1, and in this one.
+struct Fields {
+  std::uint64_t first; // 0: there were none
+  std::uint64_t now;
+};
+constexpr Fields operation_fields{.first = 11, .now = 11};
+constexpr Fields queue_fields{.first = 0, .now = 19};
+constexpr Fields dead_letter_fields{.first = 17, .now = 20};
+constexpr Fields counters_fields{.first = 3, .now = 7};
+constexpr Fields change_counters_fields{.first = 5, .now = 9};
+constexpr Fields audit_fields{.first = 7, .now = 8};
 constexpr std::size_t record_tokens_max = 32;
+static_assert(record_tokens_max >= 1 + dead_letter_fields.now + limits::queue_errors_kept_max, "any record is read");
 
-Writer begin(Bytes &out, std::size_t fields) {
+Writer begin(Bytes &out, const Fields &fields) {
   out.clear();
   Writer writer(out);
-  writer.array(fields).positive(disk_format);
+  writer.array(fields.now).positive(disk_format);
   return writer;
 }
 
-// True where the value is an array of this format with so many fields.
-bool begin(TokenReader &reader, std::size_t fields) {
-  reader.array(fields);
-  return reader.require(reader.positive() == disk_format);
+// The format of the array that the value is; 0 where it is none of a format that is known, with its fields.
+std::uint64_t begin(TokenReader &reader, const Fields &fields) {
+  const std::uint64_t size = reader.array();
+  const std::uint64_t format = reader.positive();
+  reader.require((format == 1 && size == fields.first) || (format == disk_format && size == fields.now));
+  return reader.ok() ? format : 0;
 }
 
 void write_time(Writer &writer, WallTime time) {
@@ -58,12 +68,47 @@ std::optional<Digest> read_digest(TokenReader &reader) {
   return digest;
 }
 
+void write_errors(Writer &writer, const std::vector<std::string> &errors) {
+  writer.array(errors.size());
+  for (const std::string &error : errors)
+    writer.string(error);
+}
+
+std::vector<std::string> read_errors(TokenReader &reader) {
+  const std::uint64_t size = reader.array();
+  std::vector<std::string> errors;
+  if (!reader.require(size <= limits::queue_errors_kept_max)) return errors;
+  for (std::uint64_t at = 0; at < size; ++at)
+    errors.emplace_back(reader.string());
+  return errors;
+}
+
+SenderId read_sender(TokenReader &reader) {
+  const auto sender = SenderId::from(reader.binary());
+  reader.require(sender.has_value());
+  return sender.value_or(SenderId{});
+}
+
+void write_queue_counters(Writer &writer, const QueueCounters &counters) {
+  writer.positive(counters.added).positive(counters.removed);
+  writer.positive(counters.bytes_added).positive(counters.bytes_removed);
+}
+
+QueueCounters read_queue_counters(TokenReader &reader) {
+  QueueCounters counters;
+  counters.added = reader.positive();
+  counters.removed = reader.positive();
+  counters.bytes_added = reader.positive();
+  counters.bytes_removed = reader.positive();
+  return counters;
+}
+
 } // namespace
 
 std::optional<OperationRecord> RecordDecoder::operation(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (!begin(reader, operation_fields)) return std::nullopt;
+  if (begin(reader, operation_fields) == 0) return std::nullopt;
   OperationRecord record;
   const std::uint64_t phase = reader.positive();
   reader.require(phase <= static_cast<std::uint64_t>(Phase::failed));
@@ -85,10 +130,40 @@ std::optional<OperationRecord> RecordDecoder::operation(BytesView value) {
   return record;
 }
 
+std::optional<QueueRow> RecordDecoder::queued(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (begin(reader, queue_fields) == 0) return std::nullopt;
+  QueueRow row;
+  const std::uint64_t state = reader.positive();
+  reader.require(state <= static_cast<std::uint64_t>(QueueState::held));
+  row.state = static_cast<QueueState>(state);
+  row.effect_unknown = reader.boolean();
+  row.bytes = reader.binary();
+  row.operation_id = reader.string();
+  row.type = reader.string();
+  row.effect_key = read_text(reader);
+  row.sender = read_sender(reader);
+  row.sequence = Sequence{reader.positive()};
+  row.issued_at = read_time(reader);
+  row.accepted_at = read_time(reader);
+  row.changed_at = read_time(reader);
+  row.receives = reader.positive();
+  row.receives_total = reader.positive();
+  row.redrives = reader.positive();
+  row.token.boot = reader.positive();
+  row.token.count = reader.positive();
+  row.owner = read_text(reader);
+  row.errors = read_errors(reader);
+  if (!reader.at_end()) return std::nullopt;
+  return row;
+}
+
 std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (!begin(reader, dead_letter_fields)) return std::nullopt;
+  const std::uint64_t format = begin(reader, dead_letter_fields);
+  if (format == 0) return std::nullopt;
   DeadLetter letter;
   letter.id = id;
   const auto reason = outcome_of_code(reader.positive());
@@ -99,9 +174,7 @@ std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, Byt
   letter.operation_id = read_text(reader);
   letter.type = read_text(reader);
   letter.effect_key = read_text(reader);
-  const auto sender = SenderId::from(reader.binary());
-  reader.require(sender.has_value());
-  letter.sender = sender.value_or(SenderId{});
+  letter.sender = read_sender(reader);
   letter.sequence = Sequence{reader.positive()};
   letter.issued_at = read_time(reader);
   letter.deliveries = reader.positive();
@@ -111,6 +184,13 @@ std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, Byt
   letter.last_at = read_time(reader);
   letter.stored_digest = read_digest(reader);
   letter.offered_digest = read_digest(reader);
+  if (format > 1) {
+    const std::uint64_t phase = reader.positive();
+    reader.require(phase <= static_cast<std::uint64_t>(Phase::failed));
+    letter.stored_phase = static_cast<Phase>(phase);
+    letter.errors = read_errors(reader);
+    letter.effect_unknown = reader.boolean();
+  }
   if (!reader.at_end()) return std::nullopt;
   return letter;
 }
@@ -118,10 +198,12 @@ std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, Byt
 std::optional<LaneCounters> RecordDecoder::counters(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (!begin(reader, counters_fields)) return std::nullopt;
+  const std::uint64_t format = begin(reader, counters_fields);
+  if (format == 0) return std::nullopt;
   LaneCounters counters;
   counters.results = reader.positive();
   counters.dead_letters = reader.positive();
+  if (format > 1) counters.queue = read_queue_counters(reader);
   if (!reader.at_end()) return std::nullopt;
   return counters;
 }
@@ -129,12 +211,14 @@ std::optional<LaneCounters> RecordDecoder::counters(BytesView value) {
 std::optional<ChangeCounters> RecordDecoder::change_counters(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (!begin(reader, change_counters_fields)) return std::nullopt;
+  const std::uint64_t format = begin(reader, change_counters_fields);
+  if (format == 0) return std::nullopt;
   ChangeCounters counters;
   counters.results = reader.positive();
   counters.dead_letters_removed = reader.positive();
   counters.dead_letter_bytes_found = reader.positive();
   counters.dead_letter_bytes_removed = reader.positive();
+  if (format > 1) counters.queue = read_queue_counters(reader);
   if (!reader.at_end()) return std::nullopt;
   return counters;
 }
@@ -142,7 +226,8 @@ std::optional<ChangeCounters> RecordDecoder::change_counters(BytesView value) {
 std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (!begin(reader, audit_fields)) return std::nullopt;
+  const std::uint64_t format = begin(reader, audit_fields);
+  if (format == 0) return std::nullopt;
   AuditRow row;
   row.at = read_time(reader);
   row.action = reader.string();
@@ -152,6 +237,7 @@ std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
   row.outcome = read_text(reader);
   row.by = reader.string();
   row.why = reader.string();
+  if (format > 1) row.key = reader.binary_or_nil().value_or(BytesView{});
   if (!reader.at_end()) return std::nullopt;
   return row;
 }
@@ -174,6 +260,21 @@ void encode_operation(const OperationRecord &record, Bytes &out) {
   writer.string(record.worker_build).positive(static_cast<std::uint64_t>(record.durability));
 }
 
+void encode_queued(const QueueRow &row, Bytes &out) {
+  Writer writer = begin(out, queue_fields);
+  writer.positive(static_cast<std::uint64_t>(row.state)).boolean(row.effect_unknown).binary(row.bytes);
+  writer.string(row.operation_id).string(row.type);
+  write_text(writer, row.effect_key);
+  writer.binary(row.sender.view()).positive(number_of(row.sequence));
+  write_time(writer, row.issued_at);
+  write_time(writer, row.accepted_at);
+  write_time(writer, row.changed_at);
+  writer.positive(row.receives).positive(row.receives_total).positive(row.redrives);
+  writer.positive(row.token.boot).positive(row.token.count);
+  write_text(writer, row.owner);
+  write_errors(writer, row.errors);
+}
+
 void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
   Writer writer = begin(out, dead_letter_fields);
   writer.positive(static_cast<std::uint64_t>(letter.reason)).string(letter.detail).binary(letter.bytes);
@@ -187,18 +288,22 @@ void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
   write_time(writer, letter.last_at);
   write_digest(writer, letter.stored_digest);
   write_digest(writer, letter.offered_digest);
+  writer.positive(static_cast<std::uint64_t>(letter.stored_phase));
+  write_errors(writer, letter.errors);
+  writer.boolean(letter.effect_unknown);
 }
 
 void encode_counters(const LaneCounters &counters, Bytes &out) {
-  begin(out, counters_fields).positive(counters.results).positive(counters.dead_letters);
+  Writer writer = begin(out, counters_fields);
+  writer.positive(counters.results).positive(counters.dead_letters);
+  write_queue_counters(writer, counters.queue);
 }
 
 void encode_change_counters(const ChangeCounters &counters, Bytes &out) {
-  begin(out, change_counters_fields)
-      .positive(counters.results)
-      .positive(counters.dead_letters_removed)
-      .positive(counters.dead_letter_bytes_found)
-      .positive(counters.dead_letter_bytes_removed);
+  Writer writer = begin(out, change_counters_fields);
+  writer.positive(counters.results).positive(counters.dead_letters_removed);
+  writer.positive(counters.dead_letter_bytes_found).positive(counters.dead_letter_bytes_removed);
+  write_queue_counters(writer, counters.queue);
 }
 
 void encode_audit(const AuditRow &row, Bytes &out) {
@@ -207,6 +312,7 @@ void encode_audit(const AuditRow &row, Bytes &out) {
   writer.string(row.action).binary(row.dead_letter.view());
   write_text(writer, row.outcome);
   writer.string(row.by).string(row.why);
+  row.key.empty() ? writer.nil() : writer.binary(row.key);
 }
 
 Bytes lane_counters_name(unsigned lane) {

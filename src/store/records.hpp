@@ -7,6 +7,7 @@
 
 #include "job/messagepack.hpp"
 #include "onced/store.hpp"
+#include "store/queue_row.hpp"
 
 // The values of the column families (docs/storage.md): MessagePack arrays that begin with the format's version.
 namespace onced::store {
@@ -25,26 +26,47 @@ struct OperationRecord {
   Durability durability = Durability::fsync;
 };
 
+// Jobs that came into the queue and went out of it, and their bytes.
+struct QueueCounters {
+  std::uint64_t added = 0;
+  std::uint64_t removed = 0;
+  std::uint64_t bytes_added = 0;
+  std::uint64_t bytes_removed = 0;
+
+  void add(std::uint64_t bytes) {
+    ++added;
+    bytes_added += bytes;
+  }
+  void remove(std::uint64_t bytes) {
+    ++removed;
+    bytes_removed += bytes;
+  }
+};
+
 // What the counters of one lane say; the sums over all lanes are the rows that there are.
 struct LaneCounters {
   std::uint64_t results = 0;
   std::uint64_t dead_letters = 0;
   std::uint64_t dead_letter_bytes = 0; // of jobs in them; in a row of its own
+  QueueCounters queue = {};
 };
 
-// What changes of dead letters have done to the sums of the lanes: they are the only ones that remove rows.
+// What changes that a person ordered have done to the sums of the lanes: they are the only ones that remove dead
+// letters.
 struct ChangeCounters {
   std::uint64_t results = 0; // added
   std::uint64_t dead_letters_removed = 0;
   std::uint64_t dead_letter_bytes_found = 0; // there already when bytes began to be counted
   std::uint64_t dead_letter_bytes_removed = 0;
+  QueueCounters queue = {};
 };
 
 // Decodes records one after another and keeps its buffer between them. Nothing where the bytes are no record of this
-// format. One thread at a time.
+// format or an older one; what an older one did not have is as it was then. One thread at a time.
 class RecordDecoder {
 public:
   [[nodiscard]] std::optional<OperationRecord> operation(BytesView value);
+  [[nodiscard]] std::optional<QueueRow> queued(BytesView value);
   [[nodiscard]] std::optional<DeadLetter> dead_letter(const DeadLetterId &id, BytesView value);
   [[nodiscard]] std::optional<LaneCounters> counters(BytesView value); // without its bytes
   [[nodiscard]] std::optional<ChangeCounters> change_counters(BytesView value);
@@ -58,6 +80,7 @@ private:
 
 // Each replaces what `out` holds, keeping its memory.
 void encode_operation(const OperationRecord &record, Bytes &out);
+void encode_queued(const QueueRow &row, Bytes &out);
 void encode_dead_letter(const DeadLetter &letter, Bytes &out);
 void encode_counters(const LaneCounters &counters, Bytes &out);
 void encode_change_counters(const ChangeCounters &counters, Bytes &out);

@@ -1,5 +1,7 @@
 #include "store/recount.hpp"
 
+#include <algorithm>
+
 namespace onced::store {
 namespace {
 
@@ -15,8 +17,8 @@ Result<void> for_each_value(const Database &database, rocksdb::ColumnFamilyHandl
 
 } // namespace
 
-Result<LetterAmount> count_letters_by_scan(const Database &database) {
-  LetterAmount amount;
+Result<RowAmount> count_letters_by_scan(const Database &database) {
+  RowAmount amount;
   RecordDecoder decoder;
   const auto read = for_each_value(database, database.dead_letters(), [&](BytesView value) {
     ++amount.rows;
@@ -29,14 +31,31 @@ Result<LetterAmount> count_letters_by_scan(const Database &database) {
 Result<LaneCounters> count_by_scan(const Database &database) {
   const auto letters = count_letters_by_scan(database);
   if (!letters) return tl::unexpected(letters.error());
-  LaneCounters counted{.results = 0, .dead_letters = letters->rows, .dead_letter_bytes = letters->bytes};
+  LaneCounters counted;
+  counted.dead_letters = letters->rows;
+  counted.dead_letter_bytes = letters->bytes;
   RecordDecoder decoder;
-  const auto read = for_each_value(database, database.operations(), [&](BytesView value) {
+  auto read = for_each_value(database, database.operations(), [&](BytesView value) {
     const auto row = decoder.operation(value);
     if (!row || row->phase == Phase::committed) ++counted.results;
   });
   if (!read) return tl::unexpected(read.error());
+  read = for_each_value(database, database.queue(), [&](BytesView value) {
+    const auto row = decoder.queued(value);
+    counted.queue.add(row ? row->bytes.size() : 0);
+  });
+  if (!read) return tl::unexpected(read.error());
   return counted;
+}
+
+Result<std::uint64_t> greatest_boot_by_scan(const Database &database) {
+  std::uint64_t greatest = 0;
+  RecordDecoder decoder;
+  const auto read = for_each_value(database, database.queue(), [&](BytesView value) {
+    if (const auto row = decoder.queued(value)) greatest = std::max(greatest, row->token.boot);
+  });
+  if (!read) return tl::unexpected(read.error());
+  return greatest;
 }
 
 } // namespace onced::store

@@ -1,16 +1,19 @@
 #include "onced/store.hpp"
 
-#include <atomic>
+#include <algorithm>
 #include <mutex>
 
 #include "onced/version.hpp"
 #include "store/commit_lane.hpp"
 #include "store/database.hpp"
 #include "store/dead_letter_changes.hpp"
-#include "store/letter_room.hpp"
+#include "store/job_queue.hpp"
+#include "store/lane_pool.hpp"
 #include "store/records.hpp"
 #include "store/recount.hpp"
+#include "store/row_room.hpp"
 #include "store/slices.hpp"
+#include "store/standing.hpp"
 #include "store/verifier.hpp"
 
 namespace onced {
@@ -23,6 +26,7 @@ using store::RecordDecoder;
 using store::scan_options;
 using store::slice_of;
 using store::status_error;
+using store::synced_write;
 
 namespace {
 
@@ -33,28 +37,16 @@ Error damaged_row(const Database &database, std::string_view family, BytesView k
           .remedy = "restore the data directory from a copy"};
 }
 
-Error read_only_error(const Database &database) {
-  return {.code = ErrorCode::usage,
-          .concerns = database.path(),
-          .cause = "the store was opened read-only",
-          .remedy = "open it for writing to commit"};
-}
-
-// The options of writes that must not be lost in any mode.
-rocksdb::WriteOptions synced() {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return options;
-}
-
 } // namespace
 
 class Store::Impl {
 public:
   Impl(const StoreOptions &options, Clock &clock, std::unique_ptr<Database> database)
-      : options_(options), clock_(clock), database_(std::move(database)),
+      : options_(options), clock_(clock), database_(std::move(database)), standing_(*database_, options.read_only),
         letter_room_({.rows = options.dead_letters_max, .bytes = options.dead_letter_bytes_max}),
-        cache_(options.read_only ? 0 : options.committed_cache_bytes) {}
+        queue_room_({.rows = options.queue_jobs_max, .bytes = options.queue_bytes_max}),
+        cache_(options.read_only ? 0 : options.committed_cache_bytes), lanes_(seats_),
+        queue_(context(), standing_, seats_) {}
   ~Impl();
 
   Result<void> begin_boot(Random &random);
@@ -70,6 +62,8 @@ public:
   Result<std::optional<DeadLetter>> dead_letter(const DeadLetterId &id) const;
   Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
   Result<void> purge(const DeadLetterId &id, const Operator &who);
+  Result<void> resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who);
+  store::JobQueue &queue() { return queue_; }
   Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
   Result<Verification> verify() const { return store::Verifier(*database_).verify(); }
 
@@ -79,42 +73,37 @@ public:
 private:
   Result<std::optional<std::uint64_t>> read_number(std::string_view name) const;
   Result<void> check_format() const;
-  Result<void> check_writable();
-  void give_up(const Error &error);
   Result<void> read_counters();
   template <class Visit> Result<void> for_each_lane(std::string_view prefix, Visit &&visit);
   Result<store::ChangeCounters> read_change_counters();
+  void take_queue_room(const store::ChangeCounters &changes);
   Result<void> count_anew(rocksdb::WriteBatch &batch);
   Result<store::ChangeCounters> begin_counters(rocksdb::WriteBatch &batch);
   Result<std::uint64_t> uncounted_letter_bytes() const;
   Result<store::AuditRange> read_audit_range() const;
+  Result<std::uint64_t> boots_so_far() const;
   store::CommitContext context();
-  std::unique_ptr<CommitLane> take_lane();
-  void give_back(std::unique_ptr<CommitLane> lane);
 
   StoreOptions options_;
   Clock &clock_;
   std::unique_ptr<Database> database_;
   BootId boot_;
-  std::atomic<bool> given_up_{false};
-  std::mutex failure_mutex_;     // guards the next
-  std::optional<Error> failure_; // why it was given up: the first error, which names the cause
-  store::LetterRoom letter_room_;
+  store::Standing standing_;
+  store::RowRoom letter_room_;
+  store::RowRoom queue_room_;
   store::CommittedCache cache_;
 
   std::mutex changes_mutex_; // guards the next
   std::unique_ptr<DeadLetterChanges> changes_;
 
-  std::mutex lanes_mutex_; // guards the rest
-  std::vector<LaneCounters> counters_;
-  std::vector<std::unique_ptr<CommitLane>> idle_lanes_;
-  unsigned lanes_made_ = 0;
+  std::vector<LaneCounters> counters_; // as the opening found them
+  store::LaneSeats seats_;
+  store::LanePool<CommitLane> lanes_;
+  store::JobQueue queue_;
 };
 
 Store::Impl::~Impl() {
-  changes_.reset();
-  idle_lanes_.clear();
-  if (options_.read_only || given_up_ || !database_) return;
+  if (options_.read_only || standing_.given_up()) return;
   // What page-cache mode left in the page cache is put on stable storage when the store is closed in order.
   if (options_.durability == Durability::page_cache && database_->db()->FlushWAL(true).ok()) database_->mark_durable();
 }
@@ -241,6 +230,7 @@ Result<void> Store::Impl::count_anew(rocksdb::WriteBatch &batch) {
   if (!counted) return tl::unexpected(counted.error());
   counters_ = {*counted};
   letter_room_.add({.rows = counted->dead_letters, .bytes = counted->dead_letter_bytes});
+  take_queue_room({});
   rocksdb::Status status;
   const std::unique_ptr<rocksdb::Iterator> rows(database_->db()->NewIterator(scan_options(), database_->meta()));
   for (rows->SeekToFirst(); status.ok() && rows->Valid(); rows->Next()) {
@@ -259,6 +249,17 @@ Result<void> Store::Impl::count_anew(rocksdb::WriteBatch &batch) {
   return {};
 }
 
+// One lane takes out of the queue what another has put into it.
+void Store::Impl::take_queue_room(const store::ChangeCounters &changes) {
+  store::RowAmount queued{.rows = changes.queue.added - changes.queue.removed,
+                          .bytes = changes.queue.bytes_added - changes.queue.bytes_removed};
+  for (const LaneCounters &lane : counters_) {
+    queued.rows += lane.queue.added - lane.queue.removed;
+    queued.bytes += lane.queue.bytes_added - lane.queue.bytes_removed;
+  }
+  queue_room_.add(queued);
+}
+
 // The counters as they are, or made anew; what is to be written of them goes into the batch.
 Result<store::ChangeCounters> Store::Impl::begin_counters(rocksdb::WriteBatch &batch) {
   if (options_.accept_loss) {
@@ -267,12 +268,23 @@ Result<store::ChangeCounters> Store::Impl::begin_counters(rocksdb::WriteBatch &b
   }
   if (auto read = read_counters(); !read) return tl::unexpected(read.error());
   auto changes = read_change_counters();
+  if (changes) take_queue_room(*changes);
   if (!changes || changes->dead_letter_bytes_found == 0) return changes;
   Bytes value;
   store::encode_change_counters(*changes, value);
   const auto status = batch.Put(database_->meta(), slice_of(store::change_counters_name), value);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   return changes;
+}
+
+// Where rows were lost the count of boots may be too; it stays above those of all leases that are known.
+Result<std::uint64_t> Store::Impl::boots_so_far() const {
+  const auto boots = read_number(store::boots_name);
+  if (!boots) return tl::unexpected(boots.error());
+  if (!options_.accept_loss) return boots->value_or(0);
+  const auto leased = store::greatest_boot_by_scan(*database_);
+  if (!leased) return tl::unexpected(leased.error());
+  return std::max(boots->value_or(0), *leased);
 }
 
 Result<void> Store::Impl::begin_boot(Random &random) {
@@ -283,9 +295,9 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   if (!changes) return tl::unexpected(changes.error());
   const auto audit = read_audit_range();
   if (!audit) return tl::unexpected(audit.error());
-  const auto boots = read_number(store::boots_name);
+  const auto boots = boots_so_far();
   if (!boots) return tl::unexpected(boots.error());
-  const std::uint64_t count = boots->value_or(0) + 1;
+  const std::uint64_t count = *boots + 1;
   const std::uint64_t chance = random.next();
   for (std::size_t at = 0; at < 8; ++at) {
     boot_.bytes[at] = static_cast<std::uint8_t>(count >> (8 * (7 - at)));
@@ -297,54 +309,29 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   store::encode_number(count, number);
   auto status = batch.Put(database_->meta(), slice_of(store::format_name), format);
   if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::boots_name), number);
-  if (status.ok()) status = database_->transactions()->Write(synced(), &batch);
+  if (status.ok()) status = database_->transactions()->Write(synced_write(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   database_->mark_durable();
+  seats_.begin(counters_);
   changes_ = std::make_unique<DeadLetterChanges>(context(), *changes, *audit);
   return {};
 }
 
 store::CommitContext Store::Impl::context() {
-  return {.database = *database_, .options = options_, .clock = clock_, .letter_room = letter_room_, .cache = cache_};
-}
-
-std::unique_ptr<CommitLane> Store::Impl::take_lane() {
-  const std::scoped_lock lock(lanes_mutex_);
-  if (!idle_lanes_.empty()) {
-    auto lane = std::move(idle_lanes_.back());
-    idle_lanes_.pop_back();
-    return lane;
-  }
-  const unsigned number = lanes_made_++;
-  const LaneCounters counters = number < counters_.size() ? counters_[number] : LaneCounters{};
-  return std::make_unique<CommitLane>(context(), number, counters);
-}
-
-void Store::Impl::give_back(std::unique_ptr<CommitLane> lane) {
-  const std::scoped_lock lock(lanes_mutex_);
-  idle_lanes_.push_back(std::move(lane));
-}
-
-Result<void> Store::Impl::check_writable() {
-  if (options_.read_only) return tl::unexpected(read_only_error(*database_));
-  if (const auto health = database_->health(); !health) give_up(health.error());
-  if (!given_up_) return {};
-  const std::scoped_lock lock(failure_mutex_);
-  return tl::unexpected(*failure_);
-}
-
-void Store::Impl::give_up(const Error &error) {
-  const std::scoped_lock lock(failure_mutex_);
-  if (!failure_) failure_ = error;
-  given_up_ = true;
+  return {.database = *database_,
+          .options = options_,
+          .clock = clock_,
+          .letter_room = letter_room_,
+          .queue_room = queue_room_,
+          .cache = cache_};
 }
 
 Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> batch, const Handlers &handlers) {
-  if (auto checked = check_writable(); !checked) return tl::unexpected(checked.error());
-  auto lane = take_lane();
+  if (auto checked = standing_.check_writable(); !checked) return tl::unexpected(checked.error());
+  auto lane = lanes_.take(context());
   auto settled = lane->commit(batch, handlers);
-  if (!settled) give_up(settled.error());
-  give_back(std::move(lane));
+  if (!settled) standing_.give_up(settled.error());
+  lanes_.give_back(std::move(lane));
   return settled;
 }
 
@@ -368,14 +355,16 @@ Result<Counts> Store::Impl::count() const {
     const auto record = decoder.operation(rows->value().ToStringView());
     if (!record) return tl::unexpected(damaged_row(*database_, "operations", rows->key().ToStringView()));
     if (record->phase == Phase::committed) ++counts.results;
-    if (record->phase == Phase::pending) ++counts.pending;
   }
   if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
-  const std::unique_ptr<rocksdb::Iterator> letters(
-      database_->db()->NewIterator(scan_options(), database_->dead_letters()));
-  for (letters->SeekToFirst(); letters->Valid(); letters->Next())
-    ++counts.dead_letters;
-  if (!letters->status().ok()) return tl::unexpected(status_error(letters->status(), database_->path()));
+  for (const auto &[family, count] :
+       {std::pair{database_->dead_letters(), &counts.dead_letters}, {database_->queue(), &counts.pending}}) {
+    if (family == nullptr) continue; // there was no queue yet
+    const std::unique_ptr<rocksdb::Iterator> others(database_->db()->NewIterator(scan_options(), family));
+    for (others->SeekToFirst(); others->Valid(); others->Next())
+      ++*count;
+    if (!others->status().ok()) return tl::unexpected(status_error(others->status(), database_->path()));
+  }
   return counts;
 }
 
@@ -419,18 +408,26 @@ Result<std::optional<DeadLetter>> Store::Impl::dead_letter(const DeadLetterId &i
 
 Result<Redriven> Store::Impl::redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who) {
   const std::scoped_lock lock(changes_mutex_);
-  if (auto checked = check_writable(); !checked) return tl::unexpected(checked.error());
+  if (auto checked = standing_.check_writable(); !checked) return tl::unexpected(checked.error());
   auto redriven = changes_->redrive(id, handlers, who);
-  if (!redriven && redriven.error().code == ErrorCode::store_unavailable) give_up(redriven.error());
+  if (!redriven && redriven.error().code == ErrorCode::store_unavailable) standing_.give_up(redriven.error());
   return redriven;
 }
 
 Result<void> Store::Impl::purge(const DeadLetterId &id, const Operator &who) {
   const std::scoped_lock lock(changes_mutex_);
-  if (auto checked = check_writable(); !checked) return checked;
+  if (auto checked = standing_.check_writable(); !checked) return checked;
   auto purged = changes_->purge(id, who);
-  if (!purged && purged.error().code == ErrorCode::store_unavailable) give_up(purged.error());
+  if (!purged && purged.error().code == ErrorCode::store_unavailable) standing_.give_up(purged.error());
   return purged;
+}
+
+Result<void> Store::Impl::resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who) {
+  const std::scoped_lock lock(changes_mutex_);
+  if (auto checked = standing_.check_writable(); !checked) return checked;
+  auto resolved = changes_->resolve(key, applied_result, who);
+  if (!resolved && resolved.error().code == ErrorCode::store_unavailable) standing_.give_up(resolved.error());
+  return resolved;
 }
 
 Result<std::vector<AuditRow>> Store::Impl::audit(std::size_t rows, std::uint64_t after) const {
@@ -490,6 +487,15 @@ Result<Redriven> Store::redrive(const DeadLetterId &id, const Handlers &handlers
 }
 Result<void> Store::purge(const DeadLetterId &id, const Operator &who) {
   return impl_->purge(id, who);
+}
+Result<void> Store::resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who) {
+  return impl_->resolve(key, applied_result, who);
+}
+store::JobQueue &Store::queue() {
+  return impl_->queue();
+}
+const store::JobQueue &Store::queue() const {
+  return impl_->queue();
 }
 Result<std::vector<AuditRow>> Store::audit(std::size_t rows, std::uint64_t after) const {
   return impl_->audit(rows, after);

@@ -137,7 +137,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_p
   return {{rocksdb::kDefaultColumnFamilyName, family(cache, mebibyte)}, // unused; RocksDB wants it
           {"operations", family(cache, memtable_bytes(cache))},
           {"dead_letters", family(cache, 8 * mebibyte)},
-          {"meta", family(cache, mebibyte)}};
+          {"meta", family(cache, mebibyte)},
+          {"queue", family(cache, 8 * mebibyte)}};
 }
 
 } // namespace onced::store

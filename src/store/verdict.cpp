@@ -10,8 +10,10 @@ constexpr std::string_view damaged_detail =
 constexpr std::string_view conflict_detail = "another payload or type was committed under this key";
 
 Verdict buried(Outcome reason, std::string detail) {
-  return {
-      .settlement = {.outcome = reason, .result = {}, .detail = std::move(detail)}, .bury = true, .stored_digest = {}};
+  Verdict verdict;
+  verdict.settlement = {.outcome = reason, .result = {}, .detail = std::move(detail)};
+  verdict.bury = true;
+  return verdict;
 }
 
 } // namespace
@@ -40,6 +42,7 @@ Verdict verdict_of_row(const KeyRow &row, const Key &key, const Digest &offered,
   if (row.digest != offered) {
     verdict = buried(Outcome::conflict, std::string(conflict_detail));
     verdict.stored_digest = row.digest;
+    verdict.stored_phase = row.phase;
     return verdict;
   }
   switch (row.phase) {
@@ -59,6 +62,11 @@ Verdict verdict_of_row(const KeyRow &row, const Key &key, const Digest &offered,
 }
 
 Verdict verdict_of_handler(const Job &job, const Handlers &handlers, JobParser &parser) {
+  if (handlers.queued(job.type) != nullptr) {
+    Verdict verdict;
+    verdict.settlement.outcome = Outcome::accepted;
+    return verdict;
+  }
   HandlerResult result = handlers.run(job, parser);
   if (auto *invalid = std::get_if<Invalid>(&result)) return buried(Outcome::invalid, std::move(invalid->detail));
   if (auto *failed = std::get_if<Failed>(&result)) return buried(Outcome::failed, std::move(failed->detail));
@@ -72,9 +80,9 @@ DeadLetterId dead_letter_id(const Key *key, const Digest &digest, BytesView byte
   return key != nullptr ? dead_letter_id(*key, digest, reason, digester) : dead_letter_id(bytes, digester);
 }
 
-OperationRecord committed_record(const Job &job, const Digest &digest, BytesView result, WallTime issued_at,
-                                 WallTime now, Durability durability) {
-  return {.phase = Phase::committed,
+OperationRecord operation_record(Phase phase, const Job &job, const Digest &digest, BytesView result,
+                                 WallTime issued_at, WallTime now, Durability durability) {
+  return {.phase = phase,
           .digest = digest,
           .result = result,
           .operation_id = job.operation_id,

@@ -30,22 +30,23 @@ struct KeyRow {
 
 struct Verdict {
   Settlement settlement;
-  bool bury = false;                   // it is to be a dead letter, with the settlement's outcome as its reason
-  std::optional<Digest> stored_digest; // of the row that it conflicts with
+  bool bury = false;                     // it is to be a dead letter, with the settlement's outcome as its reason
+  std::optional<Digest> stored_digest;   // of the row that it conflicts with
+  Phase stored_phase = Phase::committed; // of that row
 };
 
 [[nodiscard]] Verdict verdict_of_defect(std::string_view defect);
 // The row is there, or about to be, or damaged: then `busy`, as nobody knows what it said.
 [[nodiscard]] Verdict verdict_of_row(const KeyRow &row, const Key &key, const Digest &offered, Digester &digester);
-// The key is absent: runs the handler. `stored`, with the result, when it is done.
+// The key is absent: runs the handler. `stored`, with the result, when it is done; `accepted` where its type is queued.
 [[nodiscard]] Verdict verdict_of_handler(const Job &job, const Handlers &handlers, JobParser &parser);
 
 // The id of the dead letter that a delivery becomes. `key` is null where the bytes are no job.
 [[nodiscard]] DeadLetterId dead_letter_id(const Key *key, const Digest &digest, BytesView bytes, Outcome reason,
                                           Digester &digester);
 
-// The row of a job with a result, ready to be encoded; it borrows all that it is given.
-[[nodiscard]] OperationRecord committed_record(const Job &job, const Digest &digest, BytesView result,
+// The row of a job, ready to be encoded; it borrows all that it is given. A result only where it is committed.
+[[nodiscard]] OperationRecord operation_record(Phase phase, const Job &job, const Digest &digest, BytesView result,
                                                WallTime issued_at, WallTime now, Durability durability);
 
 } // namespace onced::store

@@ -25,8 +25,10 @@ Verifier::Verifier(const Database &database) : database_(database), snapshot_(da
 Result<Verification> Verifier::verify() {
   if (auto read = verify_tables(); !read) return tl::unexpected(read.error());
   for (const auto &[family, verify_row] : {std::pair{database_.operations(), &Verifier::verify_operation},
+                                           {database_.queue(), &Verifier::verify_queued},
                                            {database_.dead_letters(), &Verifier::verify_dead_letter},
                                            {database_.meta(), &Verifier::verify_meta}}) {
+    if (family == nullptr) continue; // there was no queue yet
     if (auto read = verify_rows(family, verify_row); !read) return tl::unexpected(read.error());
   }
   verify_sums();
@@ -71,10 +73,38 @@ void Verifier::verify_operation(BytesView key, BytesView value) {
   if (key_of(row->effect_key, row->type, row->operation_id).bytes != key) {
     tell("operations", key, "the row lies under another key than that of its ids");
   }
-  if (row->phase != Phase::committed) return;
+  const Digest digest = row->digest; // the row does not outlive the next one that is read
+  if (row->phase == Phase::pending) return verify_pending(key, digest);
+  if (row->phase == Phase::failed) return verify_failed(key, digest);
   ++scanned_.results;
   const auto canonical = parser_.canonical(row->result);
   if (!canonical || *canonical != row->result) tell("operations", key, "its result has no canonical form");
+}
+
+void Verifier::verify_pending(BytesView key, const Digest &digest) {
+  const auto value = get(database_.queue(), key);
+  if (!value) return tell("operations", key, "it is pending, and there is no row of the queue for it");
+  const auto row = decoder_.queued(*value);
+  if (row && digest_of(key, *row) != digest) {
+    tell("operations", key, "it is pending, and the job in the queue has another digest");
+  }
+}
+
+void Verifier::verify_failed(BytesView key, const Digest &digest) {
+  const DeadLetterId id = dead_letter_id(Key{Bytes(key)}, digest, Outcome::failed, digester_);
+  if (!get(database_.dead_letters(), id.view())) tell("operations", key, "it has failed, and there is no dead letter");
+}
+
+void Verifier::verify_queued(BytesView key, BytesView value) {
+  ++found_.queued;
+  ++scanned_.queued;
+  const auto row = decoder_.queued(value);
+  if (!row) return tell("queue", key, "the row is damaged");
+  scanned_.queued_bytes += row->bytes.size();
+  if (!digest_of(key, *row)) tell("queue", key, "its bytes are no job, or not that of its ids and its key");
+  const auto operation_value = get(database_.operations(), key);
+  const auto operation = operation_value ? decoder_.operation(*operation_value) : std::nullopt;
+  if (!operation || operation->phase != Phase::pending) tell("queue", key, "the row of its key is not pending");
 }
 
 void Verifier::verify_dead_letter(BytesView key, BytesView value) {
@@ -104,10 +134,10 @@ void Verifier::verify_letter_of_job(const DeadLetter &letter) {
   if (dead_letter_id(key, *letter.offered_digest, letter.reason, digester_) != letter.id) {
     tell("dead_letters", id, "the row lies under another id than that of its key, digest and reason");
   }
-  if (!letter.stored_digest) return;
-  std::string value;
-  const auto status = database_.db()->Get(reading_, database_.operations(), slice_of(key.bytes), &value);
-  const auto row = status.ok() ? decoder_.operation(value) : std::nullopt;
+  // A row that was not committed then may have been freed since.
+  if (!letter.stored_digest || letter.stored_phase != Phase::committed) return;
+  const auto value = get(database_.operations(), key.bytes);
+  const auto row = value ? decoder_.operation(*value) : std::nullopt;
   if (!row || row->digest != *letter.stored_digest) {
     tell("dead_letters", id, "the row that it was in conflict with is not there, or is another");
   }
@@ -121,6 +151,7 @@ void Verifier::verify_meta(BytesView key, BytesView value) {
     readable = lane.has_value();
     counted_.results += readable ? lane->results : 0;
     counted_.dead_letters += readable ? lane->dead_letters : 0;
+    count(readable ? lane->queue : QueueCounters{});
   } else if (key == change_counters_name) {
     const auto read = decoder_.change_counters(value);
     readable = read.has_value();
@@ -129,6 +160,7 @@ void Verifier::verify_meta(BytesView key, BytesView value) {
     counted_.results += changes.results;
     counted_.dead_letters -= changes.dead_letters_removed;
     counted_.dead_letter_bytes += changes.dead_letter_bytes_found - changes.dead_letter_bytes_removed;
+    count(changes.queue);
   } else if (key.starts_with(lane_bytes_prefix) || key == format_name || key == boots_name) {
     const auto number = decoder_.number(value);
     readable = number.has_value();
@@ -150,6 +182,11 @@ void Verifier::verify_audit(BytesView key, BytesView value) {
   last_audit_ = *number;
 }
 
+void Verifier::count(const QueueCounters &counters) {
+  counted_.queued += counters.added - counters.removed;
+  counted_.queued_bytes += counters.bytes_added - counters.bytes_removed;
+}
+
 void Verifier::verify_sums() {
   const auto hold = [&](std::string_view what, std::uint64_t counted, std::uint64_t scanned) {
     ++found_.counters;
@@ -161,6 +198,23 @@ void Verifier::verify_sums() {
   hold("results", counted_.results, scanned_.results);
   hold("dead letters", counted_.dead_letters, scanned_.dead_letters);
   if (counts_bytes_) hold("bytes of jobs in dead letters", counted_.dead_letter_bytes, scanned_.dead_letter_bytes);
+  hold("queued jobs", counted_.queued, scanned_.queued);
+  hold("bytes of queued jobs", counted_.queued_bytes, scanned_.queued_bytes);
+}
+
+std::optional<std::string> Verifier::get(rocksdb::ColumnFamilyHandle *family, BytesView key) {
+  std::string value;
+  if (family == nullptr || !database_.db()->Get(reading_, family, slice_of(key), &value).ok()) return std::nullopt;
+  return value;
+}
+
+std::optional<Digest> Verifier::digest_of(BytesView key, const QueueRow &row) {
+  Job job;
+  if (!parser_.parse(row.bytes, job)) return std::nullopt;
+  const bool same = job.type == row.type && key_of(job.effect_key, job.type, job.operation_id).bytes == key &&
+                    key_of(row.effect_key, row.type, row.operation_id).bytes == key;
+  if (!same) return std::nullopt;
+  return digester_.intent(job.type, job.payload);
 }
 
 void Verifier::tell(std::string where, BytesView key, std::string what) {

@@ -24,17 +24,27 @@ private:
     std::uint64_t results = 0;
     std::uint64_t dead_letters = 0;
     std::uint64_t dead_letter_bytes = 0;
+    std::uint64_t queued = 0;
+    std::uint64_t queued_bytes = 0;
   };
 
   [[nodiscard]] Result<void> verify_tables();
   [[nodiscard]] Result<void> verify_rows(rocksdb::ColumnFamilyHandle *family,
                                          void (Verifier::*verify_row)(BytesView key, BytesView value));
   void verify_operation(BytesView key, BytesView value);
+  void verify_pending(BytesView key, const Digest &digest);
+  void verify_failed(BytesView key, const Digest &digest);
+  void verify_queued(BytesView key, BytesView value);
   void verify_dead_letter(BytesView key, BytesView value);
   void verify_letter_of_job(const DeadLetter &letter);
   void verify_meta(BytesView key, BytesView value);
   void verify_audit(BytesView key, BytesView value);
+  void count(const QueueCounters &counters);
   void verify_sums();
+  // The row's value; nothing where there is none, or where it cannot be read.
+  [[nodiscard]] std::optional<std::string> get(rocksdb::ColumnFamilyHandle *family, BytesView key);
+  // The digest of a queue row's job; nothing where its bytes are none, or its ids are not those of its bytes and key.
+  [[nodiscard]] std::optional<Digest> digest_of(BytesView key, const QueueRow &row);
   void tell(std::string where, BytesView key, std::string what);
 
   const Database &database_;

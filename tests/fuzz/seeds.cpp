@@ -99,6 +99,20 @@ void write_records(Corpus corpus) {
   letter.stored_digest = letter.offered_digest = Digest{};
   store::encode_dead_letter(letter, out);
   corpus.add(out);
+  letter.errors = {"first", "second"};
+  letter.effect_unknown = true;
+  store::encode_dead_letter(letter, out);
+  corpus.add(out);
+  store::QueueRow queued;
+  queued.state = store::QueueState::calling;
+  queued.bytes = "job";
+  queued.operation_id = "demo-5";
+  queued.type = "resize";
+  queued.token = {.boot = 3, .count = 17};
+  queued.errors = {"exit 75"};
+  store::encode_queued(queued, out);
+  corpus.add(out);
+  corpus.add("\x93\x01\x05\x02"); // a lane's counters of format 1
   store::encode_counters({.results = 300, .dead_letters = 2, .dead_letter_bytes = 0}, out);
   corpus.add(out);
   store::encode_change_counters({.results = 1, .dead_letters_removed = 70'000}, out);

@@ -119,11 +119,38 @@ TEST_CASE("a type can be registered once and must have 1 to 64 bytes") {
   REQUIRE_FALSE(handlers.add_inline("sum", nothing).has_value());
   CHECK(handlers.add_inline("sum", nothing).error().code == ErrorCode::usage);
   CHECK(describe(handlers.add_inline("sum", nothing).error()) ==
-        "type \"sum\": has a handler already; register each type once");
+        "type \"sum\": has a handler already; register each type once, as inline or as queued");
   for (const std::string &bad : {std::string(), std::string(65, 't')}) {
     const auto refused = handlers.add_inline(bad, nothing);
     REQUIRE_FALSE(refused.has_value());
     CHECK(refused.error().code == ErrorCode::usage);
   }
   CHECK(handlers.add_inline(std::string(64, 't'), nothing).has_value());
+}
+
+TEST_CASE("a type is either inline or queued and what is said of a queued one is in its range") {
+  const auto nothing = [](const HandlerCall &) { return Done{hex("c0")}; };
+  Handlers handlers = built_in_handlers();
+  CHECK(handlers.add_queued({.type = "slow"}).has_value());
+  CHECK(handlers.add_queued({.type = "pay", .external = true, .owner = std::string(255, 'o'), .max_receive_count = 1})
+            .has_value());
+  CHECK(handlers.add_queued({.type = "slow"}).error().code == ErrorCode::usage);
+  CHECK(handlers.add_queued({.type = "sum"}).error().code == ErrorCode::usage);
+  CHECK(handlers.add_inline("slow", nothing).error().code == ErrorCode::usage);
+  CHECK(handlers.add_queued({.type = ""}).error().code == ErrorCode::usage);
+  CHECK(handlers.add_queued({.type = std::string(65, 't')}).error().code == ErrorCode::usage);
+  CHECK(handlers.add_queued({.type = "never", .max_receive_count = 0}).error().code == ErrorCode::usage);
+  CHECK(handlers.add_queued({.type = "long", .owner = std::string(256, 'o')}).error().code == ErrorCode::usage);
+  CHECK(handlers.add_queued({.type = "bytes", .owner = "\xFF"}).error().code == ErrorCode::usage);
+
+  REQUIRE(handlers.queued("slow") != nullptr);
+  CHECK(!handlers.queued("slow")->external);
+  CHECK(handlers.queued("slow")->max_receive_count == limits::max_receive_count);
+  CHECK(handlers.queued("pay")->external);
+  CHECK(handlers.queued("pay")->owner == std::string(255, 'o'));
+  CHECK(handlers.queued("sum") == nullptr);
+  CHECK(handlers.queued("never") == nullptr);
+  CHECK(handlers.queued_types().size() == 2);
+  JobParser parser;
+  CHECK(std::holds_alternative<Invalid>(handlers.run(job_of_type("slow"), parser))); // it is not run in a batch
 }

@@ -447,7 +447,7 @@ TEST_CASE("a column family that this program does not know is refused as a newer
   StoreHarness harness;
   harness.open();
   harness.close();
-  RawDatabase(harness.directory.path()).add_family("queue");
+  RawDatabase(harness.directory.path()).add_family("stranger");
   check_refused(harness, ErrorCode::newer_format);
   check_refused(harness, ErrorCode::newer_format);
 }

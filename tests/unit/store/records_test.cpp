@@ -72,6 +72,33 @@ DeadLetter example_letter(const Delivery &offered, const Delivery &stored) {
   return letter;
 }
 
+// {"operation_id": "demo-5", "type": "resize", "width": 640}
+Bytes resize_job() {
+  Bytes out;
+  messagepack::Writer writer(out);
+  writer.map(3).string("operation_id").string("demo-5").string("type").string("resize");
+  writer.string("width").positive(640);
+  return out;
+}
+
+QueueRow example_queue_row() {
+  QueueRow row;
+  row.state = QueueState::leased;
+  row.bytes = resize_job();
+  row.operation_id = "demo-5";
+  row.type = "resize";
+  row.sender.bytes.fill(0x5E);
+  row.sequence = Sequence{3};
+  row.issued_at = WallTime{std::chrono::microseconds{1'764'500'002'000'000}};
+  row.accepted_at = WallTime{std::chrono::microseconds{1'764'500'002'250'000}};
+  row.changed_at = WallTime{std::chrono::microseconds{1'764'500'005'250'000}};
+  row.receives = 2;
+  row.receives_total = 2;
+  row.token = {.boot = 3, .count = 17};
+  row.errors = {"exit 75"};
+  return row;
+}
+
 } // namespace
 
 TEST_CASE("the worked example of the storage document is what is written") {
@@ -86,7 +113,13 @@ TEST_CASE("the worked example of the storage document is what is written") {
   encode_dead_letter(letter, value);
   CHECK(to_hex(value) == example("dead_letters value"));
 
-  encode_counters({.results = 1, .dead_letters = 1}, value);
+  CHECK(to_hex(key_of_operation("resize", "demo-5").bytes) == example("queue key"));
+  encode_queued(example_queue_row(), value);
+  CHECK(to_hex(value) == example("queue value"));
+
+  LaneCounters counters{.results = 1, .dead_letters = 1};
+  counters.queue.add(resize_job().size());
+  encode_counters(counters, value);
   CHECK(to_hex(value) == example("counters value"));
   CHECK(to_hex(key_of_effect("invoice-7").bytes) == example("effect key"));
 }
@@ -139,6 +172,120 @@ TEST_CASE("a dead letter survives writing and reading") {
   CHECK(read->last_at == letter.last_at);
   CHECK(read->stored_digest == letter.stored_digest);
   CHECK(read->offered_digest == letter.offered_digest);
+}
+
+TEST_CASE("what a dead letter knows of a queued job survives writing and reading") {
+  const Batch batch({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
+  DeadLetter letter = example_letter(batch.view()[1], batch.view()[0]);
+  letter.stored_phase = Phase::pending;
+  letter.errors = {"", "first", std::string(limits::queue_error_bytes_max, 'e')};
+  letter.effect_unknown = true;
+  Bytes value;
+  encode_dead_letter(letter, value);
+  const auto read = RecordDecoder().dead_letter(letter.id, value);
+  REQUIRE(read);
+  CHECK(read->stored_phase == Phase::pending);
+  CHECK(read->errors == letter.errors);
+  CHECK(read->effect_unknown);
+}
+
+TEST_CASE("a row of the queue survives writing and reading in every state") {
+  for (const QueueState state : {QueueState::waiting, QueueState::leased, QueueState::calling, QueueState::held}) {
+    QueueRow row = example_queue_row();
+    row.state = state;
+    row.effect_unknown = true;
+    row.effect_key = "invoice-7";
+    row.owner = "treasury";
+    row.redrives = 300;
+    row.receives_total = UINT64_MAX;
+    row.errors = {"1", "2", "3", "4", "5"};
+    Bytes value;
+    encode_queued(row, value);
+    const auto read = RecordDecoder().queued(value);
+    REQUIRE(read);
+    CHECK(read->state == state);
+    CHECK(read->effect_unknown);
+    CHECK(read->bytes == resize_job());
+    CHECK(read->operation_id == "demo-5");
+    CHECK(read->type == "resize");
+    CHECK(read->effect_key == "invoice-7");
+    CHECK(read->sender == row.sender);
+    CHECK(read->sequence == row.sequence);
+    CHECK(read->issued_at == row.issued_at);
+    CHECK(read->accepted_at == row.accepted_at);
+    CHECK(read->changed_at == row.changed_at);
+    CHECK(read->receives == 2);
+    CHECK(read->receives_total == UINT64_MAX);
+    CHECK(read->redrives == 300);
+    CHECK(read->token == row.token);
+    CHECK(read->owner == "treasury");
+    CHECK(read->errors == row.errors);
+    for (std::size_t size = 0; size < value.size(); ++size)
+      CHECK(!RecordDecoder().queued(BytesView(value).substr(0, size)));
+    CHECK(!RecordDecoder().queued(value + '\0'));
+  }
+}
+
+TEST_CASE("a state of the queue out of range and more errors than are kept make no record") {
+  Bytes good;
+  encode_queued(example_queue_row(), good);
+  RecordDecoder decoder;
+  REQUIRE(decoder.queued(good));
+  Bytes bad_state = good;
+  bad_state[4] = 4; // behind the head of the array, of 3 bytes, and the format
+  CHECK(!decoder.queued(bad_state));
+  Bytes old_format = good;
+  old_format[3] = 1;
+  CHECK(!decoder.queued(old_format));
+  QueueRow row = example_queue_row();
+  row.errors.assign(limits::queue_errors_kept_max + 1, "x");
+  Bytes too_many;
+  encode_queued(row, too_many);
+  CHECK(!decoder.queued(too_many));
+}
+
+TEST_CASE("counters and rows of the audit survive writing and reading") {
+  LaneCounters lane{.results = 1, .dead_letters = 2};
+  lane.queue = {.added = 3, .removed = 4, .bytes_added = 5, .bytes_removed = 600};
+  Bytes value;
+  encode_counters(lane, value);
+  RecordDecoder decoder;
+  const auto read = decoder.counters(value);
+  REQUIRE(read);
+  CHECK(read->results == 1);
+  CHECK(read->dead_letters == 2);
+  CHECK(read->queue.added == 3);
+  CHECK(read->queue.removed == 4);
+  CHECK(read->queue.bytes_added == 5);
+  CHECK(read->queue.bytes_removed == 600);
+  ChangeCounters changes{.results = 7, .dead_letters_removed = 8};
+  changes.queue = {.added = 9, .removed = 10, .bytes_added = 11, .bytes_removed = 12};
+  encode_change_counters(changes, value);
+  const auto changed = decoder.change_counters(value);
+  REQUIRE(changed);
+  CHECK(changed->dead_letters_removed == 8);
+  CHECK(changed->queue.added == 9);
+  CHECK(changed->queue.bytes_removed == 12);
+  AuditRow row;
+  row.action = "resolve";
+  row.outcome = "stored";
+  row.by = row.why = "kim";
+  row.key = "key";
+  encode_audit(row, value);
+  CHECK(decoder.audit(value)->key == "key");
+}
+
+TEST_CASE("rows of format 1 are read as they were") {
+  RecordDecoder decoder;
+  const auto lane = decoder.counters("\x93\x01\x05\x02");
+  REQUIRE(lane);
+  CHECK(lane->results == 5);
+  CHECK(lane->dead_letters == 2);
+  CHECK(lane->queue.added == 0);
+  CHECK(decoder.change_counters("\x95\x01\x01\x02\x03\x04")->dead_letter_bytes_removed == 4);
+  // The fields of one format under the number of the other.
+  CHECK(!decoder.counters("\x93\x02\x05\x02"));
+  CHECK(!decoder.counters("\x97\x01\x05\x02\x01\x01\x01\x01"));
 }
 
 TEST_CASE("no record is read from bytes that were cut or continued or are of another format") {
@@ -208,4 +355,8 @@ TEST_CASE("the names of durability and phase read back") {
   CHECK(name_of(Phase::committed) == "committed");
   CHECK(name_of(Phase::pending) == "pending");
   CHECK(name_of(Phase::failed) == "failed");
+  CHECK(name_of(QueueState::waiting) == "waiting");
+  CHECK(name_of(QueueState::leased) == "leased");
+  CHECK(name_of(QueueState::calling) == "calling");
+  CHECK(name_of(QueueState::held) == "held");
 }

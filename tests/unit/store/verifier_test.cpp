@@ -3,18 +3,17 @@
 #include <doctest/doctest.h>
 
 #include "store/records.hpp"
+#include "support/queue_harness.hpp"
 #include "support/raw_database.hpp"
-#include "support/store_harness.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
 
-// A store with results, dead letters of every kind, a redrive and purges.
-struct Sample : StoreHarness {
+// A store with results, dead letters of every kind, a redrive and purges, and queued jobs in every phase and state.
+struct Sample : QueueHarness {
   Sample() {
-    open();
     static_cast<void>(commit({job_bytes("one", {1}), job_bytes("two", {2}), "garbage", "more garbage",
                               job_bytes("one", {7}), job_bytes("big", {INT64_MAX, 1})}));
     static_cast<void>(commit({job_bytes("one", {1}), "garbage"}));
@@ -24,6 +23,18 @@ struct Sample : StoreHarness {
       if (letter.reason == Outcome::failed) REQUIRE(store->redrive(letter.id, handlers, kim).has_value());
       if (letter.bytes == "more garbage") REQUIRE(store->purge(letter.id, kim).has_value());
     }
+    queue_jobs();
+  }
+
+  // `waiting`, `leased`, `held`, `refused` and `done`, called as what becomes of them; and a conflict with one of them.
+  void queue_jobs() {
+    static_cast<void>(commit({slow_job("waiting"), slow_job("leased"), slow_job("held"), slow_job("refused"),
+                              slow_job("done"), slow_job("refused", 2)}));
+    for (const char *job : {"leased", "held", "refused", "done"})
+      REQUIRE(receive(job).answer == store::Received::Answer::job);
+    REQUIRE(settle("held", unknown("?")) == store::QueueSettled::held);
+    REQUIRE(settle("refused", refused("no")) == store::QueueSettled::failed);
+    REQUIRE(settle("done", done(1)) == store::QueueSettled::committed);
   }
 
   Verification verified() {
@@ -42,13 +53,20 @@ struct Sample : StoreHarness {
   }
   [[nodiscard]] DeadLetter letter_of(Outcome reason) const {
     for (const DeadLetter &letter : dead_letters()) {
-      if (letter.reason == reason) return letter;
+      if (letter.reason == reason && letter.type != "slow") return letter;
     }
     throw std::runtime_error("there is no such dead letter");
   }
 };
 
 const Bytes key_of_one = key_of_operation("sum", "one").bytes;
+
+DeadLetterId letter_of_refused(const Sample &sample) {
+  for (const DeadLetter &letter : sample.dead_letters()) {
+    if (letter.reason == Outcome::failed && letter.type == "slow") return letter.id;
+  }
+  throw std::runtime_error("there is no such dead letter");
+}
 
 } // namespace
 
@@ -57,10 +75,11 @@ TEST_CASE("a store with every kind of row has no problem") {
   const Verification found = sample.verified();
   CHECK(found.problems == 0);
   CHECK(found.first_problems.empty());
-  CHECK(found.operations == 2);
-  CHECK(found.dead_letters == 3);
+  CHECK(found.operations == 7);
+  CHECK(found.dead_letters == 5);
+  CHECK(found.queued == 3);
   CHECK(found.audit_rows == 2);
-  CHECK(found.counters == 3);
+  CHECK(found.counters == 5);
   CHECK(sample.after([](RawDatabase raw) { raw.compact(); }) == "nothing");
   CHECK(sample.verified().tables > 0);
   CHECK(sample.verified().table_bytes > 0);
@@ -119,11 +138,79 @@ TEST_CASE("a conflict whose row is gone and counters that do not fit are told") 
   CHECK(Sample().after([](RawDatabase raw) { raw.erase("operations", key_of_one); }) ==
         "dead_letters: the row that it was in conflict with is not there, or is another");
   CHECK(Sample().after([](RawDatabase raw) { raw.erase("operations", key_of_operation("sum", "two").bytes); }) ==
-        "meta: the counters say 2 results, and there are 1");
+        "meta: the counters say 3 results, and there are 2");
   Sample sample;
   const DeadLetter letter = sample.letter_of(Outcome::failed);
   CHECK(sample.after([&](RawDatabase raw) { raw.erase("dead_letters", letter.id.view()); }) ==
-        "meta: the counters say 3 dead letters, and there are 2");
+        "meta: the counters say 5 dead letters, and there are 4");
+}
+
+TEST_CASE("a row of the queue that is damaged or has no pending key is told") {
+  const Bytes key = key_of("waiting");
+  CHECK(Sample().after([&](RawDatabase raw) { raw.put("queue", key, "garbage"); }) == "queue: the row is damaged");
+  CHECK(Sample().after([&](RawDatabase raw) { raw.erase("operations", key); }) ==
+        "queue: the row of its key is not pending");
+  for (const char *job : {"done", "refused"}) {
+    // It was brought back past the store.
+    const std::string said = Sample().after([&](RawDatabase raw) {
+      Bytes row;
+      store::QueueRow gone;
+      gone.bytes = slow_job(job);
+      gone.operation_id = job;
+      gone.type = "slow";
+      encode_queued(gone, row);
+      raw.put("queue", key_of(job), row);
+    });
+    CHECK(said == "queue: the row of its key is not pending");
+  }
+}
+
+TEST_CASE("a queued job whose bytes are not those that were accepted is told") {
+  const auto with_bytes = [](const Bytes &bytes) {
+    return Sample().after([&](RawDatabase raw) {
+      store::QueueRow row = store::RecordDecoder().queued(raw.rows("queue").at(key_of("waiting"))).value();
+      row.bytes = bytes;
+      Bytes value;
+      encode_queued(row, value);
+      raw.put("queue", key_of("waiting"), value);
+    });
+  };
+  const std::string other = "operations: it is pending, and the job in the queue has another digest";
+  CHECK(with_bytes(slow_job("waiting", 2)) == other);
+  CHECK(with_bytes(slow_job("other")) == other);
+  CHECK(with_bytes("no job") == other);
+}
+
+TEST_CASE("a pending key without its job and a failed one without its dead letter are told") {
+  CHECK(Sample().after([](RawDatabase raw) { raw.erase("queue", key_of("leased")); }) ==
+        "operations: it is pending, and there is no row of the queue for it");
+  Sample sample;
+  const DeadLetterId id = letter_of_refused(sample);
+  CHECK(sample.after([&](RawDatabase raw) { raw.erase("dead_letters", id.view()); }) ==
+        "operations: it has failed, and there is no dead letter");
+}
+
+TEST_CASE("a conflict with a row that was not committed then may outlive it") {
+  Sample sample;
+  REQUIRE(sample.store->purge(letter_of_refused(sample), kim).has_value());
+  CHECK(sample.verified().problems == 0);
+}
+
+TEST_CASE("counters of the queue that do not fit are told") {
+  const auto with_counters = [](std::uint64_t jobs, std::uint64_t bytes) {
+    return Sample().after([&](RawDatabase raw) {
+      store::LaneCounters lane = store::RecordDecoder().counters(raw.rows("meta").at("counters/0")).value();
+      lane.queue.added += jobs;
+      lane.queue.bytes_added += bytes;
+      Bytes value;
+      encode_counters(lane, value);
+      raw.put("meta", "counters/0", value);
+    });
+  };
+  CHECK(with_counters(1, 0) == "meta: the counters say 4 queued jobs, and there are 3");
+  const auto bytes = slow_job("waiting").size() + slow_job("leased").size() + slow_job("held").size();
+  CHECK(with_counters(0, 1) == "meta: the counters say " + std::to_string(bytes + 1) +
+                                   " bytes of queued jobs, and there are " + std::to_string(bytes));
 }
 
 TEST_CASE("unknown names and a gap in the audit are told") {

@@ -1,0 +1,240 @@
+#include "store/queue_lane.hpp"
+
+#include <algorithm>
+
+#include "store/measured_commit.hpp"
+#include "store/slices.hpp"
+
+namespace onced::store {
+namespace {
+
+constexpr std::string_view contended_job_detail = "other commits held the key for too long";
+constexpr std::string_view damaged_job_detail =
+    "the stored rows of this key are damaged; restore the data directory from a copy";
+
+bool is_leased(const QueueRow &row) {
+  return row.state == QueueState::leased || row.state == QueueState::calling;
+}
+
+bool is_ended_by(const LockedJob &locked, const FencingToken &token, QueueVerdict verdict) {
+  const bool may_end =
+      is_leased(locked.row) || (locked.row.state == QueueState::waiting && verdict == QueueVerdict::exhausted);
+  return may_end && locked.row.token == token;
+}
+
+} // namespace
+
+QueueLane::QueueLane(CommitContext context, unsigned number, LaneCounters counters)
+    : context_(context), counters_(counters), counters_name_(lane_counters_name(number)),
+      bytes_name_(lane_bytes_name(number)) {}
+
+// --- The three steps ------------------------------------------------------------------------------------------------
+
+Result<Received> QueueLane::begin_receive(BytesView key, const FencingToken &token, const QueuedType &type) {
+  Received received;
+  const auto step = [&](LockedJob &locked, rocksdb::Status &status) {
+    using Answer = Received::Answer;
+    received.answer = Answer::busy;
+    if (locked.state == LockedJob::State::gone) received.answer = Answer::gone;
+    if (locked.state != LockedJob::State::there || !is_intact(key, locked, received.job)) return false;
+    QueueRow &row = locked.row;
+    if (row.state == QueueState::held) received.answer = Answer::held;
+    if (row.state != QueueState::held && token <= row.token) received.answer = Answer::stale;
+    if (received.answer != Answer::busy) return false;
+
+    if (row.state == QueueState::calling) row.effect_unknown = true; // that call never settled
+    row.state = type.external ? QueueState::calling : QueueState::leased;
+    row.owner = type.external ? type.owner : std::string();
+    row.token = token;
+    ++row.receives;
+    ++row.receives_total;
+    status = put_row(key, row);
+    received.row = std::move(row);
+    received.row.bytes = Bytes();
+    received.answer = Answer::job;
+    return true;
+  };
+  const auto done = change(key, {KillPoint::queue_before_receive, KillPoint::queue_after_receive}, step);
+  if (!done) return tl::unexpected(done.error());
+  if (!*done) received.answer = Received::Answer::busy;
+  if (received.answer == Received::Answer::busy) received.detail = *done ? damaged_job_detail : contended_job_detail;
+  return received;
+}
+
+Result<QueueSettled> QueueLane::give_back(BytesView key, const FencingToken &token) {
+  QueueSettled settled = QueueSettled::busy;
+  const auto step = [&](LockedJob &locked, rocksdb::Status &status) {
+    settled = locked.state == LockedJob::State::damaged ? QueueSettled::busy : QueueSettled::stale;
+    if (locked.state != LockedJob::State::there || !is_ended_by(locked, token, QueueVerdict::try_again)) return false;
+    QueueRow &row = locked.row;
+    row.state = QueueState::waiting;
+    row.receives -= std::min<std::uint64_t>(row.receives, 1);
+    row.receives_total -= std::min<std::uint64_t>(row.receives_total, 1);
+    status = put_row(key, row);
+    settled = QueueSettled::waiting;
+    return true;
+  };
+  const auto done = change(key, {KillPoint::queue_before_settle, KillPoint::queue_after_settle}, step);
+  if (!done) return tl::unexpected(done.error());
+  return *done ? settled : QueueSettled::busy;
+}
+
+Result<QueueSettled> QueueLane::settle(BytesView key, const FencingToken &token, const QueueEnding &ending) {
+  if (ending.verdict == QueueVerdict::done) {
+    if (auto checked = check_result(ending.result, parser_); !checked) return tl::unexpected(checked.error());
+  }
+  QueueSettled settled = QueueSettled::busy;
+  std::uint64_t bytes = 0;
+  const auto step = [&](LockedJob &locked, rocksdb::Status &status) {
+    settled = locked.state == LockedJob::State::damaged ? QueueSettled::busy : QueueSettled::stale;
+    if (locked.state != LockedJob::State::there || !is_ended_by(locked, token, ending.verdict)) return false;
+    bytes = locked.row.bytes.size();
+    settled = end(key, locked, ending, status);
+    return settled != QueueSettled::busy;
+  };
+  const auto done = change(key, {KillPoint::queue_before_settle, KillPoint::queue_after_settle}, step);
+  if (!done) return tl::unexpected(done.error());
+  if (!*done) return QueueSettled::busy;
+  const bool left = settled == QueueSettled::committed || settled == QueueSettled::failed;
+  if (left) context_.queue_room.release({.rows = 1, .bytes = bytes});
+  return settled;
+}
+
+// --- How a lease ends -----------------------------------------------------------------------------------------------
+
+QueueSettled QueueLane::end(BytesView key, LockedJob &locked, const QueueEnding &ending, rocksdb::Status &status) {
+  QueueRow &row = locked.row;
+  if (ending.verdict == QueueVerdict::done) {
+    status = commit_result(key, locked, ending.result);
+    return QueueSettled::committed;
+  }
+  keep_error(row.errors, ending.error);
+  row.effect_unknown = ending.effect_unknown || ending.verdict == QueueVerdict::unknown;
+  if (ending.verdict == QueueVerdict::refused || ending.verdict == QueueVerdict::exhausted) {
+    bool refused = false;
+    status = bury(key, locked, refused);
+    return refused ? QueueSettled::busy : QueueSettled::failed;
+  }
+  const bool held = ending.verdict == QueueVerdict::unknown;
+  row.state = held ? QueueState::held : QueueState::waiting;
+  status = put_row(key, row);
+  return held ? QueueSettled::held : QueueSettled::waiting;
+}
+
+rocksdb::Status QueueLane::commit_result(BytesView key, const LockedJob &locked, BytesView result) {
+  encode_operation(operation_record(Phase::committed, locked.row, locked.digest, result, now_), record_);
+  auto status = transaction_->Put(context_.database.operations(), slice_of(key), slice_of(record_), true);
+  ++new_counters_.results;
+  return status.ok() ? take_out(key, locked.row) : status;
+}
+
+// `refused`: the dead letters are at their cap, and nothing may be written.
+rocksdb::Status QueueLane::bury(BytesView key, const LockedJob &locked, bool &refused) {
+  const DeadLetterId id = dead_letter_id(Key{Bytes(key)}, locked.digest, Outcome::failed, digester_);
+  const auto id_slice = slice_of(id.view());
+  rocksdb::PinnableSlice found;
+  auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), id_slice, &found);
+  if (!status.ok() && !status.IsNotFound() && !status.IsCorruption()) return status;
+  DeadLetter letter = letter_of(id, locked.row, now_);
+  letter.offered_digest = locked.digest;
+  if (status.IsNotFound()) {
+    refused = !context_.letter_room.reserve(letter.bytes.size());
+    if (refused) return {};
+    letter_reserved_ = {.rows = 1, .bytes = letter.bytes.size()};
+    ++new_counters_.dead_letters;
+    new_counters_.dead_letter_bytes += letter.bytes.size();
+  } else if (auto there = status.ok() ? decoder_.dead_letter(id, view_of(found)) : std::nullopt) {
+    // The same job has failed before, inline say: one row, in the bytes that are counted.
+    letter.bytes = std::move(there->bytes);
+    letter.deliveries += there->deliveries;
+    letter.redrives += there->redrives;
+    letter.first_at = std::min(letter.first_at, there->first_at);
+  }
+  encode_dead_letter(letter, record_);
+  status = transaction_->Put(context_.database.dead_letters(), id_slice, slice_of(record_), true);
+  if (!status.ok()) return status;
+  encode_operation(operation_record(Phase::failed, locked.row, locked.digest, {}, now_), record_);
+  status = transaction_->Put(context_.database.operations(), slice_of(key), slice_of(record_), true);
+  return status.ok() ? take_out(key, locked.row) : status;
+}
+
+rocksdb::Status QueueLane::take_out(BytesView key, const QueueRow &row) {
+  new_counters_.queue.remove(row.bytes.size());
+  return transaction_->DeleteUntracked(context_.database.queue(), slice_of(key));
+}
+
+rocksdb::Status QueueLane::put_row(BytesView key, QueueRow &row) {
+  row.changed_at = now_;
+  encode_queued(row, record_);
+  return transaction_->PutUntracked(context_.database.queue(), slice_of(key), slice_of(record_));
+}
+
+// --- The transaction ------------------------------------------------------------------------------------------------
+
+Result<bool> QueueLane::change(BytesView key, const KillPoints &points, const Step &step) {
+  for (unsigned tries = 0; tries <= limits::commit_retries_max; ++tries) {
+    begin();
+    LockedJob locked;
+    auto status = lock_job(*transaction_, context_.database, key, decoder_, locked);
+    if (status.ok() && !step(locked, status) && status.ok()) {
+      abandon();
+      return true;
+    }
+    if (status.ok()) status = put_counters();
+    if (status.ok()) status = commit(points);
+    if (status.ok()) return true;
+    abandon();
+    if (!is_retryable(status)) return tl::unexpected(write_error(status, context_.database.path()));
+  }
+  return false;
+}
+
+// Whether the bytes are still the job that was accepted under this key.
+bool QueueLane::is_intact(BytesView key, const LockedJob &locked, Job &job) {
+  if (!parser_.parse(locked.row.bytes, job)) return false;
+  Key own;
+  assign_key(job, own);
+  return own.bytes == key && digester_.intent(job.type, job.payload) == locked.digest;
+}
+
+rocksdb::Status QueueLane::put_counters() {
+  auto *meta = context_.database.meta();
+  const bool counted = new_counters_.queue.removed != counters_.queue.removed;
+  if (!counted) return {};
+  encode_counters(new_counters_, record_);
+  auto status = transaction_->PutUntracked(meta, counters_name_, slice_of(record_));
+  if (!status.ok() || letter_reserved_.bytes == 0) return status;
+  encode_number(new_counters_.dead_letter_bytes, record_);
+  return transaction_->PutUntracked(meta, bytes_name_, slice_of(record_));
+}
+
+void QueueLane::begin() {
+  now_ = context_.clock.wall();
+  new_counters_ = counters_;
+  transaction_.reset(context_.database.transactions()->BeginTransaction(synced_write(), rocksdb::TransactionOptions(),
+                                                                        transaction_.release()));
+  transaction_->DisableIndexing(); // nothing is read back from the batch
+}
+
+rocksdb::Status QueueLane::commit(const KillPoints &points) {
+  arrive(points.before);
+  auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
+  if (!status.ok()) return status;
+  if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
+  counters_ = new_counters_;
+  letter_reserved_ = {};
+  arrive(points.after);
+  return status;
+}
+
+void QueueLane::abandon() {
+  const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
+  status.PermitUncheckedError();
+  context_.letter_room.release(std::exchange(letter_reserved_, {}));
+}
+
+void QueueLane::arrive(KillPoint point) {
+  if (context_.options.kill_switch != nullptr) context_.options.kill_switch->arrive(point);
+}
+
+} // namespace onced::store
