@@ -40,6 +40,7 @@ onced_layer(store
   src/store/locked_job.cpp
   src/store/log_files.cpp
   src/store/measured_commit.cpp
+  src/store/mend_queue.cpp
   src/store/names.cpp
   src/store/queue_lane.cpp
   src/store/queue_row.cpp

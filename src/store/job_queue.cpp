@@ -84,4 +84,8 @@ Result<QueueSettled> JobQueue::settle(BytesView key, const FencingToken &token, 
   return with_lane([&](QueueLane &lane) { return lane.settle(key, token, ending); });
 }
 
+Result<QueueSettled> JobQueue::exhaust(BytesView key, std::string_view error) {
+  return with_lane([&](QueueLane &lane) { return lane.exhaust(key, error); });
+}
+
 } // namespace onced::store

@@ -51,12 +51,19 @@ enum class QueueVerdict : std::uint8_t {
   unknown, // whether it had its effect: it is held, until its owner says
 };
 
+// What the end of a lease says of the job's effect outside, of which an earlier lease may have left nobody sure.
+enum class QueueEffect : std::uint8_t {
+  as_known, // nothing new
+  unknown,  // it may have taken place
+  absent,   // it has not: the provider was asked
+};
+
 // How a lease ends.
 struct QueueEnding {
   QueueVerdict verdict = QueueVerdict::try_again;
-  Bytes result = {};           // done: in canonical form, of at most limits::result_bytes_max
-  std::string error = {};      // otherwise: why; kept with the job, cut to limits::queue_error_bytes_max
-  bool effect_unknown = false; // refused, exhausted, try_again: what is now known of its effect outside
+  Bytes result = {};      // done: in canonical form, of at most limits::result_bytes_max
+  std::string error = {}; // otherwise: why; kept with the job, cut to limits::queue_error_bytes_max
+  QueueEffect effect = QueueEffect::as_known;
 };
 
 enum class QueueSettled : std::uint8_t {
@@ -104,10 +111,13 @@ public:
   // as above.
   [[nodiscard]] Result<QueueSettled> give_back(BytesView key, const FencingToken &token);
 
-  // Ends the lease of this token. `exhausted` ends a waiting job too, under its last token: its receives may be used up
-  // because fewer are allowed now. Errors: `usage` (read-only; the result has no canonical form or is too large);
+  // Ends the lease of this token. Errors: `usage` (read-only; the result has no canonical form or is too large);
   // `store_unavailable`: as of Store::commit, and whether it was settled is unknown.
   [[nodiscard]] Result<QueueSettled> settle(BytesView key, const FencingToken &token, const QueueEnding &ending);
+
+  // Makes a dead letter of a job that waits: its receives are used up already, as fewer are allowed now. `failed`,
+  // `busy`, or `stale` where it does not wait. Errors: as of `give_back`.
+  [[nodiscard]] Result<QueueSettled> exhaust(BytesView key, std::string_view error);
 
 private:
   [[nodiscard]] Result<QueuePage> page(BytesView after, std::size_t rows, bool held_only,

@@ -12,14 +12,12 @@ constexpr std::string_view contended_job_detail = "other commits held the key fo
 constexpr std::string_view damaged_job_detail =
     "the stored rows of this key are damaged; restore the data directory from a copy";
 
-bool is_leased(const QueueRow &row) {
-  return row.state == QueueState::leased || row.state == QueueState::calling;
+bool is_leased_under(const QueueRow &row, const FencingToken &token) {
+  return (row.state == QueueState::leased || row.state == QueueState::calling) && row.token == token;
 }
 
-bool is_ended_by(const LockedJob &locked, const FencingToken &token, QueueVerdict verdict) {
-  const bool may_end =
-      is_leased(locked.row) || (locked.row.state == QueueState::waiting && verdict == QueueVerdict::exhausted);
-  return may_end && locked.row.token == token;
+bool is_waiting(const QueueRow &row, const FencingToken &) {
+  return row.state == QueueState::waiting;
 }
 
 } // namespace
@@ -28,7 +26,7 @@ QueueLane::QueueLane(CommitContext context, unsigned number, LaneCounters counte
     : context_(context), counters_(counters), counters_name_(lane_counters_name(number)),
       bytes_name_(lane_bytes_name(number)) {}
 
-// --- The three steps ------------------------------------------------------------------------------------------------
+// --- The steps ------------------------------------------------------------------------------------------------------
 
 Result<Received> QueueLane::begin_receive(BytesView key, const FencingToken &token, const QueuedType &type) {
   Received received;
@@ -65,7 +63,7 @@ Result<QueueSettled> QueueLane::give_back(BytesView key, const FencingToken &tok
   QueueSettled settled = QueueSettled::busy;
   const auto step = [&](LockedJob &locked, rocksdb::Status &status) {
     settled = locked.state == LockedJob::State::damaged ? QueueSettled::busy : QueueSettled::stale;
-    if (locked.state != LockedJob::State::there || !is_ended_by(locked, token, QueueVerdict::try_again)) return false;
+    if (locked.state != LockedJob::State::there || !is_leased_under(locked.row, token)) return false;
     QueueRow &row = locked.row;
     row.state = QueueState::waiting;
     row.receives -= std::min<std::uint64_t>(row.receives, 1);
@@ -83,11 +81,25 @@ Result<QueueSettled> QueueLane::settle(BytesView key, const FencingToken &token,
   if (ending.verdict == QueueVerdict::done) {
     if (auto checked = check_result(ending.result, parser_); !checked) return tl::unexpected(checked.error());
   }
+  return end_where(is_leased_under, key, token, ending);
+}
+
+Result<QueueSettled> QueueLane::exhaust(BytesView key, std::string_view error) {
+  QueueEnding ending;
+  ending.verdict = QueueVerdict::exhausted;
+  ending.error = error;
+  return end_where(is_waiting, key, {}, ending);
+}
+
+// --- How a lease ends -----------------------------------------------------------------------------------------------
+
+Result<QueueSettled> QueueLane::end_where(MayEnd may_end, BytesView key, const FencingToken &token,
+                                          const QueueEnding &ending) {
   QueueSettled settled = QueueSettled::busy;
   std::uint64_t bytes = 0;
   const auto step = [&](LockedJob &locked, rocksdb::Status &status) {
     settled = locked.state == LockedJob::State::damaged ? QueueSettled::busy : QueueSettled::stale;
-    if (locked.state != LockedJob::State::there || !is_ended_by(locked, token, ending.verdict)) return false;
+    if (locked.state != LockedJob::State::there || !may_end(locked.row, token)) return false;
     bytes = locked.row.bytes.size();
     settled = end(key, locked, ending, status);
     return settled != QueueSettled::busy;
@@ -100,8 +112,6 @@ Result<QueueSettled> QueueLane::settle(BytesView key, const FencingToken &token,
   return settled;
 }
 
-// --- How a lease ends -----------------------------------------------------------------------------------------------
-
 QueueSettled QueueLane::end(BytesView key, LockedJob &locked, const QueueEnding &ending, rocksdb::Status &status) {
   QueueRow &row = locked.row;
   if (ending.verdict == QueueVerdict::done) {
@@ -109,7 +119,8 @@ QueueSettled QueueLane::end(BytesView key, LockedJob &locked, const QueueEnding 
     return QueueSettled::committed;
   }
   keep_error(row.errors, ending.error);
-  row.effect_unknown = ending.effect_unknown || ending.verdict == QueueVerdict::unknown;
+  if (ending.effect == QueueEffect::absent) row.effect_unknown = false;
+  if (ending.effect == QueueEffect::unknown || ending.verdict == QueueVerdict::unknown) row.effect_unknown = true;
   if (ending.verdict == QueueVerdict::refused || ending.verdict == QueueVerdict::exhausted) {
     bool refused = false;
     status = bury(key, locked, refused);

@@ -20,6 +20,7 @@ public:
   [[nodiscard]] Result<Received> begin_receive(BytesView key, const FencingToken &token, const QueuedType &type);
   [[nodiscard]] Result<QueueSettled> give_back(BytesView key, const FencingToken &token);
   [[nodiscard]] Result<QueueSettled> settle(BytesView key, const FencingToken &token, const QueueEnding &ending);
+  [[nodiscard]] Result<QueueSettled> exhaust(BytesView key, std::string_view error);
 
 private:
   struct KillPoints {
@@ -27,12 +28,17 @@ private:
     KillPoint after;
   };
 
+  // Whether a job in this state may be ended.
+  using MayEnd = bool (*)(const QueueRow &row, const FencingToken &token);
+
   // Decides under the lock what is to be written, and puts it into the transaction. False: nothing is.
   using Step = std::function<bool(LockedJob &job, rocksdb::Status &status)>;
 
   // False: others held the key for too long, and nothing was written.
   [[nodiscard]] Result<bool> change(BytesView key, const KillPoints &points, const Step &step);
   [[nodiscard]] bool is_intact(BytesView key, const LockedJob &locked, Job &job);
+  [[nodiscard]] Result<QueueSettled> end_where(MayEnd may_end, BytesView key, const FencingToken &token,
+                                               const QueueEnding &ending);
   [[nodiscard]] QueueSettled end(BytesView key, LockedJob &locked, const QueueEnding &ending, rocksdb::Status &status);
   [[nodiscard]] rocksdb::Status commit_result(BytesView key, const LockedJob &locked, BytesView result);
   [[nodiscard]] rocksdb::Status bury(BytesView key, const LockedJob &locked, bool &refused);

@@ -9,6 +9,7 @@
 #include "store/dead_letter_changes.hpp"
 #include "store/job_queue.hpp"
 #include "store/lane_pool.hpp"
+#include "store/mend_queue.hpp"
 #include "store/records.hpp"
 #include "store/recount.hpp"
 #include "store/row_room.hpp"
@@ -263,6 +264,7 @@ void Store::Impl::take_queue_room(const store::ChangeCounters &changes) {
 // The counters as they are, or made anew; what is to be written of them goes into the batch.
 Result<store::ChangeCounters> Store::Impl::begin_counters(rocksdb::WriteBatch &batch) {
   if (options_.accept_loss) {
+    if (auto mended = store::mend_queue(*database_, clock_.wall()); !mended) return tl::unexpected(mended.error());
     if (auto counted = count_anew(batch); !counted) return tl::unexpected(counted.error());
     return store::ChangeCounters{};
   }

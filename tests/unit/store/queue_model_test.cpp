@@ -46,7 +46,7 @@ public:
   }
 
   void take_step() {
-    switch (pick(16)) {
+    switch (pick(17)) {
     case 0:
     case 1:
     case 2:
@@ -69,6 +69,8 @@ public:
       return purge();
     case 14:
       return resolve();
+    case 15:
+      return exhaust();
     default:
       harness_.reopen();
     }
@@ -115,11 +117,6 @@ private:
   FencingToken some_token(const ModelJob &job) {
     return pick(4) == 0 && !tokens_.empty() ? tokens_.at(pick(static_cast<unsigned>(tokens_.size()))) : job.token;
   }
-  static void keep(std::vector<std::string> &errors, const std::string &error) {
-    errors.push_back(error);
-    if (errors.size() > 5) errors.erase(errors.begin());
-  }
-
   template <class Value> static void expect(const Value &value, const Value &expected) { CHECK(value == expected); }
 
   void deliver() {
@@ -179,30 +176,45 @@ private:
     const unsigned key = pick(keys);
     ModelJob &job = jobs_.at(key);
     const FencingToken token = some_token(job);
-    const auto verdict = static_cast<QueueVerdict>(pick(5));
-    const std::string error = "error " + std::to_string(++errors_);
-    const bool effect_unknown = pick(2) == 0;
-    const QueueSettled settled = harness_.settle_key(
-        key_of(key), token,
-        {.verdict = verdict, .result = integer_result(errors_), .error = error, .effect_unknown = effect_unknown});
-    const bool ends =
-        job.leased() || (job.pending() && job.state == QueueState::waiting && verdict == QueueVerdict::exhausted);
-    if (!ends || token != job.token) return expect(settled, QueueSettled::stale);
-    const bool fails = verdict == QueueVerdict::refused || verdict == QueueVerdict::exhausted;
-    if (fails && letters() == letters_max) return expect(settled, QueueSettled::busy);
+    const QueueEnding ending{.verdict = static_cast<QueueVerdict>(pick(5)),
+                             .result = integer_result(++errors_),
+                             .error = "error " + std::to_string(errors_),
+                             .effect = static_cast<QueueEffect>(pick(3))};
+    const QueueSettled settled = harness_.settle_key(key_of(key), token, ending);
+    if (!job.leased() || token != job.token) return expect(settled, QueueSettled::stale);
+    const QueueVerdict verdict = ending.verdict;
+    if (verdict == QueueVerdict::refused || verdict == QueueVerdict::exhausted) return fail(job, ending, settled);
     if (verdict == QueueVerdict::done) {
       job.phase = Phase::committed;
       job.result = errors_;
       return expect(settled, QueueSettled::committed);
     }
-    keep(job.errors, error);
-    job.effect_unknown = effect_unknown || verdict == QueueVerdict::unknown;
-    if (fails) {
-      job.phase = Phase::failed;
-      return expect(settled, QueueSettled::failed);
-    }
+    learn(job, ending);
     job.state = verdict == QueueVerdict::unknown ? QueueState::held : QueueState::waiting;
     CHECK(settled == (verdict == QueueVerdict::unknown ? QueueSettled::held : QueueSettled::waiting));
+  }
+
+  void exhaust() {
+    const unsigned key = pick(keys);
+    ModelJob &job = jobs_.at(key);
+    const QueueEnding ending{.error = "error " + std::to_string(++errors_)};
+    const QueueSettled settled = harness_.store->queue().exhaust(key_of(key), ending.error).value();
+    if (!job.pending() || job.state != QueueState::waiting) return expect(settled, QueueSettled::stale);
+    fail(job, ending, settled);
+  }
+
+  void fail(ModelJob &job, const QueueEnding &ending, QueueSettled settled) {
+    if (letters() == letters_max) return expect(settled, QueueSettled::busy);
+    learn(job, ending);
+    job.phase = Phase::failed;
+    CHECK(settled == QueueSettled::failed);
+  }
+
+  static void learn(ModelJob &job, const QueueEnding &ending) {
+    job.errors.push_back(ending.error);
+    if (job.errors.size() > 5) job.errors.erase(job.errors.begin());
+    if (ending.effect == QueueEffect::absent) job.effect_unknown = false;
+    if (ending.effect == QueueEffect::unknown || ending.verdict == QueueVerdict::unknown) job.effect_unknown = true;
   }
 
   // A dead letter that there is, of a failed job or of a conflict; or nothing.

@@ -247,8 +247,11 @@ TEST_CASE("an external job is calling under its owner and a call that never sett
   row = harness.queued(key_of("a", "pay"));
   CHECK(row.state == QueueState::calling);
   CHECK(row.effect_unknown);
-  // What the handler then says of it stands.
-  CHECK(harness.settle("a", {.verdict = QueueVerdict::try_again, .error = "absent"}, "pay") == QueueSettled::waiting);
+  CHECK(harness.settle("a", try_again("no line"), "pay") == QueueSettled::waiting); // which says nothing of it
+  CHECK(harness.queued(key_of("a", "pay")).effect_unknown);
+  CHECK(harness.receive("a", "pay").answer == Answer::job);
+  CHECK(harness.settle("a", {.verdict = QueueVerdict::try_again, .error = "absent", .effect = QueueEffect::absent},
+                       "pay") == QueueSettled::waiting);
   CHECK(!harness.queued(key_of("a", "pay")).effect_unknown);
   harness.check_sound();
 }
@@ -429,15 +432,20 @@ TEST_CASE("a settlement under an old token changes nothing whatever it says") {
   CHECK(QueueRows(harness) == before);
 }
 
-TEST_CASE("a waiting job whose receives are used up by now can be ended under its last token") {
+TEST_CASE("a waiting job whose receives are used up by now can be ended without a lease") {
   QueueHarness harness;
-  CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::accepted);
+  CHECK(harness.commit({slow_job("a"), slow_job("b")}).size() == 2);
   CHECK(harness.receive("a").answer == Answer::job);
+  JobQueue &queue = harness.store->queue();
+  CHECK(queue.exhaust(key_of("a"), "1 is allowed now") == QueueSettled::stale); // it does not wait
   CHECK(harness.settle("a", try_again("no")) == QueueSettled::waiting);
-  CHECK(harness.settle("a", refused("no")) == QueueSettled::stale);
-  CHECK(harness.settle("a", {.verdict = QueueVerdict::exhausted, .error = "5 receives, and now 1 is allowed"}) ==
-        QueueSettled::failed);
-  CHECK(harness.dead_letters().at(0).receives == 1);
+  CHECK(harness.settle("a", {.verdict = QueueVerdict::exhausted, .error = "late"}) == QueueSettled::stale);
+  CHECK(queue.exhaust(key_of("a"), "1 is allowed now") == QueueSettled::failed);
+  CHECK(queue.exhaust(key_of("a"), "1 is allowed now") == QueueSettled::stale);
+  CHECK(queue.exhaust(key_of("never"), "1 is allowed now") == QueueSettled::stale);
+  const DeadLetter letter = harness.dead_letters().at(0);
+  CHECK(letter.receives == 1);
+  CHECK(letter.errors == std::vector<std::string>{"no", "1 is allowed now"});
   harness.check_sound();
 }
 
@@ -485,7 +493,7 @@ TEST_CASE("a job of unknown effect is held until its owner says and is not recei
   harness.reopen();
   CHECK(harness.receive("a", "pay").answer == Answer::held);
   CHECK(harness.settle("a", done(1), "pay") == QueueSettled::stale);
-  CHECK(harness.settle("a", {.verdict = QueueVerdict::exhausted}, "pay") == QueueSettled::stale);
+  CHECK(harness.store->queue().exhaust(key_of("a", "pay"), "no") == QueueSettled::stale);
   CHECK(harness.commit_one(pay_job("a")).outcome == Outcome::accepted);
   const auto held = harness.store->queue().held({}, 10);
   REQUIRE(held.has_value());
@@ -562,8 +570,8 @@ TEST_CASE("a dead letter of an unknown effect says so and its redrive brings tha
   QueueHarness harness;
   CHECK(harness.commit_one(pay_job("a")).outcome == Outcome::accepted);
   CHECK(harness.receive("a", "pay").answer == Answer::job);
-  CHECK(harness.settle("a", {.verdict = QueueVerdict::exhausted, .error = "killed", .effect_unknown = true}, "pay") ==
-        QueueSettled::failed);
+  CHECK(harness.settle("a", {.verdict = QueueVerdict::exhausted, .error = "killed", .effect = QueueEffect::unknown},
+                       "pay") == QueueSettled::failed);
   const DeadLetter letter = harness.dead_letters().at(0);
   CHECK(letter.effect_unknown);
   CHECK(harness.redrive(letter.id).settlement.outcome == Outcome::accepted);
@@ -672,7 +680,7 @@ TEST_CASE("another dead letter of a failed queued job becomes one with its own a
   const DeadLetterId other = harness.dead_letters().at(0).id;
   CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::accepted);
   CHECK(harness.receive("a").answer == Answer::job);
-  CHECK(harness.settle("a", {.verdict = QueueVerdict::refused, .error = "no", .effect_unknown = true}) ==
+  CHECK(harness.settle("a", {.verdict = QueueVerdict::refused, .error = "no", .effect = QueueEffect::unknown}) ==
         QueueSettled::failed);
   CHECK(harness.counts().dead_letters == 2);
   const Redriven redriven = harness.redrive(other);
@@ -977,5 +985,46 @@ TEST_CASE("an opening that accepts a loss counts the queue anew and stays above 
   CHECK(harness.commit_one(slow_job("c")).outcome == Outcome::busy);
   CHECK(harness.receive("a").answer == Answer::job);
   CHECK(harness.settle("a", done(1)) == QueueSettled::committed);
+  harness.check_sound();
+}
+
+TEST_CASE("an opening that accepts a loss makes the rows of each queued job fit together again") {
+  QueueHarness harness;
+  const std::vector<Bytes> jobs{slow_job("whole"), slow_job("no row"), slow_job("no job"), slow_job("done"),
+                                slow_job("refused")};
+  CHECK(outcomes_of(harness.commit(jobs)) == Outcomes(5, Outcome::accepted));
+  CHECK(harness.receive("done").answer == Answer::job);
+  CHECK(harness.receive("refused").answer == Answer::job);
+  Bytes old_row;
+  encode_queued(harness.queued(key_of("done")), old_row);
+  CHECK(harness.settle("done", done(1)) == QueueSettled::committed);
+  CHECK(harness.settle("refused", refused("no")) == QueueSettled::failed);
+  const auto before = harness.row("no row", "slow").value();
+  const DeadLetterId id = harness.dead_letters().at(0).id;
+  harness.close();
+  {
+    RawDatabase raw(harness.directory.path());
+    raw.erase("operations", key_of("no row"));
+    raw.erase("queue", key_of("no job"));
+    raw.put("queue", key_of("done"), old_row);
+    raw.erase("dead_letters", id.view());
+  }
+  harness.options.accept_loss = true;
+  harness.open();
+  harness.options.accept_loss = false;
+  harness.check_sound();
+  const auto after = harness.row("no row", "slow").value();
+  CHECK(after.phase == Phase::pending);
+  CHECK(after.digest == before.digest);
+  CHECK(after.issued_at == before.issued_at);
+  CHECK(harness.row("done", "slow")->result == integer_result(1));
+  CHECK(!harness.row("no job", "slow"));
+  CHECK(!harness.row("refused", "slow"));
+  CHECK(harness.counts().pending == 2);
+  harness.reopen();
+  CHECK(outcomes_of(harness.commit(jobs)) ==
+        Outcomes{Outcome::accepted, Outcome::accepted, Outcome::accepted, Outcome::duplicate, Outcome::accepted});
+  CHECK(harness.receive("no row").answer == Answer::job);
+  CHECK(harness.receive("no job").answer == Answer::job);
   harness.check_sound();
 }
