@@ -22,7 +22,7 @@ public:
     assign_key(job_, key_);
     row.key = key_.bytes;
     // A time of today's length; a worker would write the two at which it happened.
-    store::encode_operation(store::committed_record(job_, digester_.intent(job_.type, job_.payload),
+    store::encode_operation(store::operation_record(Phase::committed, job_, digester_.intent(job_.type, job_.payload),
                                                     verdict.settlement.result, now_, now_, Durability::fsync),
                             row.value);
     return row;

@@ -147,6 +147,37 @@ TEST_CASE("a queued and an inline job under one effect key are one effect") {
   }
 }
 
+TEST_CASE("the caches know of a queued job only once it is committed") {
+  QueueHarness harness;
+  // The second is too long to be remembered by its bytes.
+  const std::vector<Bytes> jobs{slow_job("a"), slow_job(std::string(250, 'b'))};
+  const auto recalled = [&] {
+    const std::vector<BytesView> views(jobs.begin(), jobs.end());
+    std::vector<Recollection> recollections(jobs.size());
+    harness.store->recall(views, recollections);
+    return recollections[0].committed || recollections[1].committed;
+  };
+  for (int round = 0; round < 3; ++round) {
+    CHECK(outcomes_of(harness.commit(jobs)) == Outcomes(2, Outcome::accepted));
+    CHECK(!recalled());
+  }
+  for (const std::string &id : {std::string("a"), std::string(250, 'b')}) {
+    CHECK(harness.receive(id).answer == Answer::job);
+    CHECK(harness.settle(id, refused("no")) == QueueSettled::failed);
+  }
+  for (int round = 0; round < 3; ++round) {
+    CHECK(outcomes_of(harness.commit(jobs)) == Outcomes(2, Outcome::failed));
+    CHECK(!recalled());
+  }
+  for (const DeadLetter &letter : harness.dead_letters())
+    CHECK(harness.redrive(letter.id).removed);
+  CHECK(outcomes_of(harness.commit(jobs)) == Outcomes(2, Outcome::accepted));
+  CHECK(harness.receive("a").answer == Answer::job);
+  CHECK(harness.settle("a", done(1)) == QueueSettled::committed);
+  CHECK(outcomes_of(harness.commit(jobs)) == Outcomes{Outcome::duplicate, Outcome::accepted});
+  CHECK(recalled());
+}
+
 TEST_CASE("a full queue answers busy for new queued jobs alone and a settled one makes room") {
   QueueHarness harness;
   harness.options.queue_jobs_max = 2;
@@ -179,6 +210,29 @@ TEST_CASE("the bytes of queued jobs are held to their cap") {
   CHECK(harness.receive("b").answer == Answer::job);
   CHECK(harness.settle("b", refused("no")) == QueueSettled::failed);
   CHECK(harness.commit_one(slow_job("c")).outcome == Outcome::accepted);
+  harness.check_sound();
+}
+
+TEST_CASE("a job that another batch queues first takes room once") {
+  QueueHarness harness;
+  harness.options.queue_jobs_max = 2;
+  harness.reopen();
+  // Runs when its batch has looked every key up and not yet locked any.
+  Outcome first = Outcome::busy;
+  const auto meanwhile = [&](const HandlerCall &) -> HandlerResult {
+    const Batch other({slow_job("a")});
+    const auto settled = harness.store->commit(other.view(), harness.handlers);
+    if (settled) first = settled->at(0).outcome;
+    return Done{integer_result(1)};
+  };
+  REQUIRE(harness.handlers.add_inline("meanwhile", meanwhile).has_value());
+  CHECK(outcomes_of(
+            harness.commit({slow_job("a"), job_bytes({.operation_id = "m", .numbers = {}, .type = "meanwhile"})})) ==
+        Outcomes{Outcome::accepted, Outcome::stored});
+  CHECK(first == Outcome::accepted);
+  CHECK(harness.counts().pending == 1);
+  CHECK(harness.commit_one(slow_job("b")).outcome == Outcome::accepted);
+  CHECK(harness.commit_one(slow_job("c")).outcome == Outcome::busy);
   harness.check_sound();
 }
 
