@@ -712,6 +712,40 @@ TEST_CASE("a purge of another dead letter of a key frees nothing") {
   harness.check_sound();
 }
 
+TEST_CASE("a purge of an older dead letter of a failed queued job frees nothing") {
+  QueueHarness harness;
+  Handlers none = built_in_handlers();
+  std::swap(harness.handlers, none);
+  CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::invalid);
+  std::swap(harness.handlers, none);
+  const DeadLetterId older = harness.dead_letters().at(0).id;
+  CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::accepted);
+  CHECK(harness.receive("a").answer == Answer::job);
+  CHECK(harness.settle("a", refused("no")) == QueueSettled::failed);
+  CHECK(harness.store->purge(older, kim).has_value());
+  CHECK(harness.row("a", "slow")->phase == Phase::failed);
+  CHECK(harness.counts().dead_letters == 1);
+  harness.check_sound();
+}
+
+TEST_CASE("a purge of a job that failed inline before it was queued frees nothing") {
+  for (const bool is_done : {false, true}) {
+    QueueHarness harness;
+    Handlers inline_handlers = built_in_handlers();
+    REQUIRE(inline_handlers.add_inline("slow", [](const HandlerCall &) { return Failed{"not yet"}; }).has_value());
+    std::swap(harness.handlers, inline_handlers);
+    CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::failed);
+    std::swap(harness.handlers, inline_handlers);
+    CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::accepted);
+    CHECK(harness.receive("a").answer == Answer::job);
+    if (is_done) CHECK(harness.settle("a", done(1)) == QueueSettled::committed);
+    CHECK(harness.store->purge(harness.dead_letters().at(0).id, kim).has_value());
+    CHECK(harness.row("a", "slow")->phase == (is_done ? Phase::committed : Phase::pending));
+    CHECK(harness.commit_one(slow_job("a")).outcome == (is_done ? Outcome::duplicate : Outcome::accepted));
+    harness.check_sound();
+  }
+}
+
 TEST_CASE("a redrive of a job whose type is queued by now takes it into custody") {
   QueueHarness harness;
   Handlers none = built_in_handlers();
@@ -784,6 +818,7 @@ TEST_CASE("a redrive into a full queue is busy and writes nothing") {
 TEST_CASE("the queue is listed page by page in the order of its keys") {
   QueueHarness harness;
   std::vector<Bytes> jobs;
+  jobs.reserve(25);
   for (int number = 0; number < 25; ++number)
     jobs.push_back(slow_job("job-" + std::to_string(number)));
   CHECK(outcomes_of(harness.commit(jobs)) == Outcomes(25, Outcome::accepted));
