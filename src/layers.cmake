@@ -1,4 +1,5 @@
 # The layers, lowest first. A folder includes only include/onced/ and the layers listed before it; tools/check holds it to that.
+find_package(nlohmann_json REQUIRED)
 onced_layer(job
   src/job/canonical.cpp
   src/job/digest.cpp
@@ -7,6 +8,8 @@ onced_layer(job
   src/job/handlers.cpp
   src/job/ids.cpp
   src/job/job_parser.cpp
+  src/job/json_reader.cpp
+  src/job/json_value.cpp
   src/job/messagepack.cpp
   src/job/sum.cpp
   src/job/system.cpp
@@ -22,6 +25,7 @@ add_dependencies(onced_job onced_commit)
 set_source_files_properties(src/job/version.cpp PROPERTIES
   INCLUDE_DIRECTORIES "${CMAKE_BINARY_DIR}/generated"
   COMPILE_DEFINITIONS "ONCED_VERSION=\"${PROJECT_VERSION}\";ONCED_BUILD_TYPE=\"${CMAKE_BUILD_TYPE}\";ONCED_ROCKSDB_ASSERTS=${ONCED_ROCKSDB_ASSERTS}")
+target_link_libraries(onced_job PRIVATE nlohmann_json::nlohmann_json)
 onced_layer(delivery
   src/delivery/backoff.cpp
   src/delivery/kill_point.cpp
@@ -48,6 +52,7 @@ onced_layer(store
   src/store/recount.cpp
   src/store/standing.cpp
   src/store/store.cpp
+  src/store/store_keeper.cpp
   src/store/tuning.cpp
   src/store/verdict.cpp
   src/store/verifier.cpp)
@@ -66,6 +71,12 @@ onced_layer(sender
   src/sender/outbox.cpp
   src/sender/recovery.cpp
   src/sender/sender.cpp)
+onced_layer(queue
+  src/queue/command.cpp
+  src/queue/job_lock.cpp
+  src/queue/leases.cpp
+  src/queue/spawn.cpp)
+target_link_libraries(onced_queue PRIVATE nlohmann_json::nlohmann_json)
 onced_layer(worker
   src/worker/batch_thread.cpp
   src/worker/delivery_events.cpp
@@ -77,7 +88,6 @@ onced_layer(worker
   src/worker/query_thread.cpp
   src/worker/reply_lab.cpp
   src/worker/routes.cpp
-  src/worker/store_keeper.cpp
   src/worker/worker.cpp)
 onced_layer(rehearsal
   src/rehearsal/child.cpp
@@ -100,6 +110,5 @@ onced_layer(rehearsal
   src/rehearsal/time.cpp
   src/rehearsal/timeline.cpp
   src/rehearsal/traces.cpp)
-find_package(nlohmann_json REQUIRED)
 find_package(tomlplusplus REQUIRED)
 target_link_libraries(onced_rehearsal PUBLIC nlohmann_json::nlohmann_json PRIVATE tomlplusplus::tomlplusplus)

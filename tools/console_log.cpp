@@ -12,7 +12,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "json_value.hpp"
+#include "job/json_value.hpp"
 
 namespace onced::tools {
 namespace {

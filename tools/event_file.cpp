@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "json_value.hpp"
+#include "job/json_value.hpp"
 
 namespace onced::tools {
 

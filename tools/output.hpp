@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "json_value.hpp"
+#include "job/json_value.hpp"
 #include "onced/error.hpp"
 
 namespace onced::tools {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "json_value.hpp"
+#include "job/json_value.hpp"
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "onced/handler.hpp"

@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 
 #include "event_file.hpp"
-#include "json_lines.hpp"
+#include "job/json_reader.hpp"
 #include "line_reader.hpp"
 #include "onced/job.hpp"
 #include "progress.hpp"
@@ -22,6 +22,9 @@
 
 namespace onced::tools {
 namespace {
+
+// A longer line cannot become a job within limits::job_bytes_max: four characters hardly ever make one byte less.
+constexpr std::size_t line_bytes_max = 4 * limits::job_bytes_max;
 
 using std::chrono::milliseconds;
 

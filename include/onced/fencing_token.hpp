@@ -1,7 +1,10 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+
+#include "onced/ids.hpp"
 
 namespace onced {
 
@@ -12,5 +15,13 @@ struct FencingToken {
 
   auto operator<=>(const FencingToken &) const = default; // NOLINT(modernize-use-nullptr): a 0 of the compiler's own
 };
+
+// The boot count in an id of an opening: its first eight bytes, the most significant first.
+[[nodiscard]] constexpr std::uint64_t boot_count_of(const BootId &boot) {
+  std::uint64_t count = 0;
+  for (std::size_t at = 0; at < 8; ++at)
+    count = count << 8U | boot.bytes[at];
+  return count;
+}
 
 } // namespace onced

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "onced/bytes.hpp"
 #include "onced/error.hpp"
@@ -22,9 +25,17 @@ struct HandlerCall {
   BytesView payload;            // a canonical MessagePack map
 };
 
-// The result: one MessagePack value of at most limits::result_bytes_max. It is stored in canonical form.
+// A job that a result sends on, to a worker that is configured under the name `to` (WorkerOptions::relays).
+struct RelayMessage {
+  std::string to;
+  Bytes job; // a MessagePack map without `operation_id`, which is derived from the key of the job that sends it on
+};
+
+// The result: one MessagePack value of at most limits::result_bytes_max. It is stored in canonical form, and the
+// messages with it, in the same transaction.
 struct Done {
   Bytes result;
+  std::vector<RelayMessage> messages = {}; // at most limits::relay_messages_max
 };
 // The payload is not of the type's schema: outcome `invalid`.
 struct Invalid {
@@ -40,13 +51,65 @@ using HandlerResult = std::variant<Done, Invalid, Failed>;
 // same job (after a crash, or beside a copy of the job in another batch); only one of its results is ever stored.
 using InlineHandler = std::function<HandlerResult(const HandlerCall &)>;
 
-// A type whose jobs are queued: each is taken into custody on stable storage, and handled later, outside the batch. How
-// is not said here.
+// What the handler of a queued job may know beside the job. Views are valid during the call.
+struct QueuedCall : HandlerCall {
+  std::string_view idempotency_key; // 64 hexadecimal digits: one for each key, the same at every attempt
+  std::string_view fencing_token;   // 32 hexadecimal digits: greater, as a text, at every later attempt at any job
+  std::uint32_t attempt = 1;        // how often the job was handed over, this time included
+  std::stop_token stop;             // asked to stop: the worker stops, the deadline has passed, or the lease is lost
+};
+
+// Not done, and nothing was done outside: the job goes back to the queue.
+struct TryAgain {
+  std::string error;
+};
+// Not known to be done, and it may have had its effect outside: of an external handler the policy decides what follows;
+// of another, as TryAgain. An exception that leaves a handler is this.
+struct EffectUnknown {
+  std::string error;
+};
+// It had no effect outside, as the provider says.
+struct EffectAbsent {};
+
+// The handler of a queued job may block: it runs on a thread of its own. While it runs its job is nobody else's; once
+// it has lasted longer than its deadline, that ends with the visibility timeout.
+using QueuedResult = std::variant<Done, Invalid, Failed, TryAgain, EffectUnknown>;
+using QueuedFunction = std::function<QueuedResult(const QueuedCall &)>;
+// Finds out from the provider what became of an earlier call. `Done` has the result of the effect that took place.
+using ReconcileResult = std::variant<Done, EffectAbsent, EffectUnknown>;
+using ReconcileFunction = std::function<ReconcileResult(const QueuedCall &)>;
+
+// A handler that is a program (docs/handlers.md says what it is given and how it answers). No shell reads it.
+struct HandlerCommand {
+  std::vector<std::string> arguments;             // the program and its arguments
+  std::map<std::string, std::string> environment; // all that it gets, beside what concerns its job
+};
+
+// What follows where nobody knows whether an external handler had its effect.
+enum class EffectPolicy : std::uint8_t {
+  hold,  // a person decides: the owner
+  retry, // it is called again: the provider does nothing twice under one idempotency key
+  query, // the provider is asked, by `reconcile`
+};
+
+// A type whose jobs are queued: each is taken into custody on stable storage, and handled later, outside the batch.
 struct QueuedType {
-  std::string type;       // 1 to limits::type_bytes_max bytes
-  bool external = false;  // it touches something outside: a crash during a call leaves its effect unknown
+  std::string type;                                       // 1 to limits::type_bytes_max bytes
+  std::variant<QueuedFunction, HandlerCommand> handler{}; // an empty function: its jobs wait
+
+  bool external = false; // it touches something outside: a crash during a call leaves its effect unknown
+  EffectPolicy policy = EffectPolicy::hold;                    // external only, as the next two
+  std::variant<ReconcileFunction, HandlerCommand> reconcile{}; // `query` only
   std::string owner = {}; // who decides about an unknown effect: at most limits::audit_by_bytes_max bytes of UTF-8
+
   std::uint32_t max_receive_count = limits::max_receive_count; // at least 1
+  unsigned concurrency = 1;                                    // at once; 1 to limits::handler_concurrency_max
+  std::chrono::milliseconds visibility_timeout{30'000};
+  std::chrono::milliseconds deadline{60'000}; // of one attempt
+  std::chrono::milliseconds grace{10'000};    // of a command, between being asked to stop and being made to
+  std::chrono::milliseconds backoff{1'000};   // before the second attempt; doubles, with jitter, with each
+  std::chrono::milliseconds backoff_max{60'000};
+  bool messages = false; // of a command: its output is the result together with messages
 };
 
 // The handlers of a worker, by job type. Filled before the worker starts; then only read, from any thread.

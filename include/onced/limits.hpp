@@ -88,6 +88,17 @@ inline constexpr std::uint64_t queue_bytes_max = std::uint64_t{4} * 1024 * 1024 
 inline constexpr std::size_t queue_scanned_max = 10'000;
 // Times a queued job is handed to its handler before it is a dead letter, where its type does not say.
 inline constexpr std::uint32_t max_receive_count = 5;
+// Handlers of queued jobs: of one type at once, and of all; each is a thread, and often a process.
+inline constexpr unsigned handler_concurrency_max = 64;
+inline constexpr unsigned handler_threads_max = 256;
+// Jobs of one type that a worker keeps in memory, leased ones included; the others stay in the store until their turn.
+inline constexpr std::size_t queue_jobs_in_memory = 16'384;
+// The longest deadline, visibility timeout, grace period or backoff of a handler.
+inline constexpr std::chrono::hours handler_time_max{24};
+// Messages that one result sends on; each is written with the result.
+inline constexpr std::size_t relay_messages_max = 16;
+// What a handler's command may write: a result as JSON, which is longer than its MessagePack form, and messages.
+inline constexpr std::size_t command_output_bytes_max = 256 * 1024;
 // What went wrong with a queued job: the latest errors, and the bytes of each. A cause, and the end of a command's
 // stderr.
 inline constexpr std::size_t queue_errors_kept_max = 5;
@@ -151,6 +162,8 @@ static_assert(queue_bytes_max >= message_bytes_max, "any one queued job has room
 static_assert(message_bytes_max + queue_errors_kept_max * queue_error_bytes_max + 16 * detail_bytes_max <=
                   answer_bytes_max,
               "a dead letter with its errors fits an answer");
+static_assert(command_output_bytes_max >= 2 * result_bytes_max, "the largest result fits a command's output");
+static_assert(handler_concurrency_max <= handler_threads_max, "any one type can have the threads that it may ask for");
 static_assert(network_queries_waiting_max < queries_waiting_max, "the operator can always ask");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
 static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");

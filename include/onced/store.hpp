@@ -62,6 +62,16 @@ private:
 // The file system under the store; opaque here. Fault tests pass their own (src/store/environment.hpp).
 class StorageEnvironment;
 
+// Is told what a store has on stable storage for others to act on, by the thread that wrote it. It must not block.
+class StoreObserver {
+public:
+  virtual ~StoreObserver() = default;
+  // A job waits in the queue: it was accepted, redriven, or its effect was found to be absent.
+  virtual void queued(BytesView key, std::string_view type, WallTime accepted_at) = 0;
+  // Messages wait to be sent on.
+  virtual void relayed() = 0;
+};
+
 struct StoreOptions {
   std::filesystem::path directory; // the data directory; the caller holds its DirectoryLock
   Durability durability = Durability::fsync;
@@ -79,6 +89,7 @@ struct StoreOptions {
   KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
   std::chrono::milliseconds delay_commit{0};       // lab: how long a commit waits between look-up and transaction
   StoreCounters *counters = nullptr;               // likewise
+  StoreObserver *observer = nullptr;               // likewise
 };
 
 // One arrival of a job, ready to be committed. Everything borrowed stays valid during the call.

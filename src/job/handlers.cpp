@@ -1,4 +1,6 @@
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,6 +25,56 @@ HandlerResult call(const InlineHandler &handler, const Job &job) {
 std::string presentable(std::string detail) {
   if (detail.size() <= limits::detail_bytes_max && utf8::valid(detail)) return detail;
   return utf8::repaired(detail, limits::detail_bytes_max);
+}
+
+// Cause and remedy.
+using Wrong = std::optional<std::pair<std::string, std::string>>;
+
+Wrong wrong_time(std::string_view name, std::chrono::milliseconds time, std::chrono::milliseconds least) {
+  if (time >= least && time <= limits::handler_time_max) return {};
+  return {{"its " + std::string(name) + " is " + std::to_string(time.count()) + " ms",
+           "give " + std::to_string(least.count()) + " ms to 24 hours"}};
+}
+
+bool is_empty_command(const HandlerCommand *command) {
+  return command != nullptr && (command->arguments.empty() || command->arguments.front().empty());
+}
+
+template <class Handler> bool is_missing(const Handler &handler) {
+  const auto *function = std::get_if<0>(&handler);
+  return function != nullptr && !*function;
+}
+
+Wrong wrong_effect(const QueuedType &type) {
+  if (type.owner.size() > limits::audit_by_bytes_max || !utf8::valid(type.owner)) {
+    return {{"its owner is not at most " + std::to_string(limits::audit_by_bytes_max) + " bytes of UTF-8",
+             "name who decides about an unknown effect"}};
+  }
+  if (type.policy == EffectPolicy::query && is_missing(type.reconcile)) {
+    return {{"its policy is to query, and it has no reconcile", "give one, or another policy"}};
+  }
+  return {};
+}
+
+Wrong what_is_wrong_with(const QueuedType &type) {
+  if (type.max_receive_count == 0) {
+    return {{"its max_receive_count is 0", "let its jobs be handed over at least once"}};
+  }
+  if (type.concurrency == 0 || type.concurrency > limits::handler_concurrency_max) {
+    return {{"its concurrency is " + std::to_string(type.concurrency),
+             "give 1 to " + std::to_string(limits::handler_concurrency_max)}};
+  }
+  if (is_empty_command(std::get_if<HandlerCommand>(&type.handler)) ||
+      is_empty_command(std::get_if<HandlerCommand>(&type.reconcile))) {
+    return {{"a command of it names no program", "name a program"}};
+  }
+  if (auto wrong = wrong_effect(type)) return wrong;
+  using std::chrono::milliseconds;
+  if (auto wrong = wrong_time("visibility timeout", type.visibility_timeout, milliseconds(10))) return wrong;
+  if (auto wrong = wrong_time("deadline", type.deadline, milliseconds(1))) return wrong;
+  if (auto wrong = wrong_time("grace", type.grace, milliseconds(0))) return wrong;
+  if (auto wrong = wrong_time("backoff", type.backoff, milliseconds(1))) return wrong;
+  return wrong_time("longest backoff", type.backoff_max, type.backoff);
 }
 
 } // namespace
@@ -61,15 +113,8 @@ Result<void> Handlers::add_inline(std::string type, InlineHandler handler) {
 
 Result<void> Handlers::add_queued(QueuedType type) {
   if (auto checked = check_type(type.type); !checked) return checked;
-  if (type.max_receive_count == 0) {
-    return tl::unexpected(Error{ErrorCode::usage, "type \"" + type.type + "\"", "its max_receive_count is 0",
-                                "let its jobs be handed over at least once"});
-  }
-  if (type.owner.size() > limits::audit_by_bytes_max || !utf8::valid(type.owner)) {
-    return tl::unexpected(
-        Error{ErrorCode::usage, "type \"" + type.type + "\"",
-              "its owner is not at most " + std::to_string(limits::audit_by_bytes_max) + " bytes of UTF-8",
-              "name who decides about an unknown effect"});
+  if (const auto wrong = what_is_wrong_with(type)) {
+    return tl::unexpected(Error{ErrorCode::usage, "type \"" + type.type + "\"", wrong->first, wrong->second});
   }
   std::string name = type.type;
   queued_.emplace(std::move(name), std::move(type));

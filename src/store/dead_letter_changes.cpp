@@ -125,6 +125,7 @@ Result<void> DeadLetterChanges::resolve(const Key &key, const std::optional<Byte
       status = record(std::move(row), who);
     }
     if (status.ok()) status = commit();
+    if (status.ok() && !applied_result) tell_queued(key, job.row.type, job.row.accepted_at);
     if (status.ok()) return {};
     abandon();
     if (!is_retryable(status)) return tl::unexpected(write_error(status, context_.database.path()));
@@ -246,6 +247,7 @@ Result<std::optional<Redriven>> DeadLetterChanges::try_redrive(const DeadLetter 
   row.outcome = traits_of(outcome).name;
   if (status.ok()) status = record(std::move(row), who);
   if (status.ok()) status = commit();
+  if (status.ok() && queues_) tell_queued(key_, job_.type, letter.first_at);
   if (status.ok()) {
     return Redriven{.settlement = std::move(verdict_.settlement), .removed = removes(outcome), .id = new_id};
   }
@@ -442,6 +444,10 @@ void DeadLetterChanges::abandon() {
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
   status.PermitUncheckedError();
   context_.queue_room.release(std::exchange(queue_room_, {}));
+}
+
+void DeadLetterChanges::tell_queued(const Key &key, std::string_view type, WallTime accepted_at) {
+  if (context_.options.observer != nullptr) context_.options.observer->queued(key.bytes, type, accepted_at);
 }
 
 void DeadLetterChanges::arrive(KillPoint point) {

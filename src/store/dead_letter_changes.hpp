@@ -66,6 +66,7 @@ private:
   void begin();
   [[nodiscard]] rocksdb::Status commit();
   void abandon();
+  void tell_queued(const Key &key, std::string_view type, WallTime accepted_at);
   void arrive(KillPoint point);
 
   CommitContext context_;

@@ -101,6 +101,9 @@ public:
   // One row, with the job's bytes; nothing where there is none. Errors: `corrupt`: it is damaged; `store_unavailable`.
   [[nodiscard]] Result<std::optional<QueueRow>> find(BytesView key) const;
 
+  // The jobs in it, whatever their state, and their bytes.
+  [[nodiscard]] RowAmount depth() const { return context_.queue_room.taken(); }
+
   // Leases a job under a token greater than all before, and counts the receive: on stable storage before it returns, so
   // before a handler sees the job. A job of an external type is `calling` from here on, under its owner; where an
   // earlier call of it never settled, its effect is unknown.

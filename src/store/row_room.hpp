@@ -39,9 +39,14 @@ public:
     taken_.bytes -= amount.bytes < taken_.bytes ? amount.bytes : taken_.bytes;
   }
 
+  [[nodiscard]] RowAmount taken() const {
+    const std::scoped_lock lock(mutex_);
+    return taken_;
+  }
+
 private:
   RowAmount max_;
-  std::mutex mutex_; // guards the next
+  mutable std::mutex mutex_; // guards the next
   RowAmount taken_;
 };
 

@@ -84,6 +84,7 @@ private:
   Result<store::AuditRange> read_audit_range() const;
   Result<std::uint64_t> boots_so_far() const;
   store::CommitContext context();
+  void tell_queued(std::span<const Delivery> batch, std::span<const Settlement> settled);
 
   StoreOptions options_;
   Clock &clock_;
@@ -334,7 +335,16 @@ Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> ba
   auto settled = lane->commit(batch, handlers);
   if (!settled) standing_.give_up(settled.error());
   lanes_.give_back(std::move(lane));
+  if (settled && options_.observer != nullptr) tell_queued(batch, *settled);
   return settled;
+}
+
+// Of the jobs that this batch has taken into custody.
+void Store::Impl::tell_queued(std::span<const Delivery> batch, std::span<const Settlement> settled) {
+  for (std::size_t at = 0; at < batch.size(); ++at) {
+    if (settled[at].outcome != Outcome::accepted || settled[at].branch != Branch::absent) continue;
+    options_.observer->queued(batch[at].key->bytes, batch[at].job->type, clock_.wall());
+  }
 }
 
 Result<std::optional<OperationRow>> Store::Impl::get(const Key &key) const {

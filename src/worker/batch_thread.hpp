@@ -3,14 +3,16 @@
 #include "onced/handler.hpp"
 #include "onced/kill_point.hpp"
 #include "onced/store.hpp"
+#include "store/store_keeper.hpp"
 #include "worker/counters.hpp"
 #include "worker/delivery_events.hpp"
 #include "worker/handover.hpp"
 #include "worker/intake.hpp"
 #include "worker/outgoing.hpp"
-#include "worker/store_keeper.hpp"
 
 namespace onced::worker {
+
+using store::StoreKeeper;
 
 // What a worker thread does: takes arrivals, has them committed, and hands over the replies, batch after batch.
 class BatchThread {

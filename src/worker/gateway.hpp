@@ -8,6 +8,7 @@
 
 #include "onced/event_log.hpp"
 #include "onced/kill_point.hpp"
+#include "store/store_keeper.hpp"
 #include "wire/wake.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
@@ -15,9 +16,10 @@
 #include "worker/query_thread.hpp"
 #include "worker/reply_lab.hpp"
 #include "worker/routes.hpp"
-#include "worker/store_keeper.hpp"
 
 namespace onced::worker {
+
+using store::StoreKeeper;
 
 // Owns every socket: takes jobs in, hands replies and answers out. All calls on its one thread, unless they say
 // otherwise.

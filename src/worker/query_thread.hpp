@@ -5,12 +5,14 @@
 #include <mutex>
 
 #include "onced/handler.hpp"
+#include "store/store_keeper.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
-#include "worker/store_keeper.hpp"
 
 namespace onced::worker {
+
+using store::StoreKeeper;
 
 // Answers queries, and carries out changes, beside the gateway: counting scans everything, and nobody else should wait
 // for it. What is not for the network is answered only on the control socket.

@@ -14,7 +14,7 @@
 #include "worker/memory_plan.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/query_thread.hpp"
-#include "worker/store_keeper.hpp"
+#include "store/store_keeper.hpp"
 
 namespace onced {
 
@@ -23,7 +23,7 @@ using worker::Gateway;
 using worker::Handover;
 using worker::Outgoing;
 using worker::QueryThread;
-using worker::StoreKeeper;
+using store::StoreKeeper;
 
 namespace {
 

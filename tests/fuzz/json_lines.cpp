@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "fuzz.hpp"
-#include "json_lines.hpp"
-#include "json_value.hpp"
+#include "job/json_reader.hpp"
+#include "job/json_value.hpp"
 #include "line_reader.hpp"
 #include "onced/job.hpp"
 

@@ -1,4 +1,4 @@
-#include "json_value.hpp"
+#include "job/json_value.hpp"
 
 #include <cmath>
 #include <unordered_set>
@@ -6,7 +6,7 @@
 
 #include "job/messagepack.hpp"
 
-namespace onced::tools {
+namespace onced {
 namespace {
 
 using messagepack::Kind;
@@ -105,4 +105,4 @@ std::string dump(const Json &value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-} // namespace onced::tools
+} // namespace onced

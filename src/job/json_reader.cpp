@@ -1,4 +1,4 @@
-#include "json_lines.hpp"
+#include "job/json_reader.hpp"
 
 #include <cstdint>
 #include <vector>
@@ -7,8 +7,9 @@
 
 #include "job/messagepack.hpp"
 #include "onced/job.hpp"
+#include "onced/limits.hpp"
 
-namespace onced::tools {
+namespace onced {
 namespace {
 
 // Takes the JSON parser's events and writes MessagePack as they come, so that no tree is built. The size of a container
@@ -123,4 +124,4 @@ tl::expected<void, std::string> messagepack_of_json(std::string_view json, Bytes
   return tl::unexpected(transcoder.refusal());
 }
 
-} // namespace onced::tools
+} // namespace onced

@@ -10,7 +10,7 @@
 #include "onced/event_log.hpp"
 #include "onced/store.hpp"
 
-namespace onced::worker {
+namespace onced::store {
 
 // Keeps a store open for the worker's threads. When it fails, nobody gets it any more; once all who had it have given
 // it back it is closed, and opened again, with backoff, until that succeeds. Every opening is a new boot.
@@ -93,4 +93,4 @@ private:
   bool stopping_ = false;
 };
 
-} // namespace onced::worker
+} // namespace onced::store

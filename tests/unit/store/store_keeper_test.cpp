@@ -8,11 +8,11 @@
 
 #include "support/faulty_environment.hpp"
 #include "support/store_harness.hpp"
-#include "worker/store_keeper.hpp"
+#include "store/store_keeper.hpp"
 
 using namespace onced;
 using namespace onced::testing;
-using onced::worker::StoreKeeper;
+using onced::store::StoreKeeper;
 
 namespace {
 

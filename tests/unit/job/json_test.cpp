@@ -1,16 +1,16 @@
-#include "json_lines.hpp"
+#include "job/json_reader.hpp"
 
 #include <limits>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "json_value.hpp"
+#include "job/json_value.hpp"
 #include "onced/ids.hpp"
 #include "onced/job.hpp"
+#include "onced/limits.hpp"
 
 using namespace onced;
-using namespace onced::tools;
 
 namespace {
 

@@ -1,22 +1,17 @@
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include <tl/expected.hpp>
 
 #include "onced/bytes.hpp"
-#include "onced/limits.hpp"
 
-namespace onced::tools {
-
-// A longer line cannot become a job within limits::job_bytes_max: four characters hardly ever make one byte less.
-inline constexpr std::size_t line_bytes_max = 4 * limits::job_bytes_max;
+namespace onced {
 
 // Writes the MessagePack form of one JSON value into `out`, reusing its memory, or says why there is none. Integers are
 // exact: a literal beyond 64 bits is refused, never rounded. Nesting beyond limits::nesting_max is refused when it
 // begins. Duplicate names pass: the job's parser refuses them, as it does from any producer.
 [[nodiscard]] tl::expected<void, std::string> messagepack_of_json(std::string_view json, Bytes &out);
 
-} // namespace onced::tools
+} // namespace onced

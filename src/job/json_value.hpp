@@ -7,7 +7,7 @@
 
 #include "onced/bytes.hpp"
 
-namespace onced::tools {
+namespace onced {
 
 // JSON whose objects keep the order in which they were written.
 using Json = nlohmann::ordered_json;
@@ -23,4 +23,4 @@ enum class Binaries { kept, refused };
 // One line without its end. What is no UTF-8 in a string is replaced by U+FFFD.
 [[nodiscard]] std::string dump(const Json &value);
 
-} // namespace onced::tools
+} // namespace onced

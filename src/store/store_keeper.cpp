@@ -1,6 +1,6 @@
-#include "worker/store_keeper.hpp"
+#include "store/store_keeper.hpp"
 
-namespace onced::worker {
+namespace onced::store {
 namespace {
 
 // The first try comes soon, as the cause is often gone with the close; later ones leave the disk alone.
@@ -143,4 +143,4 @@ void StoreKeeper::close() {
   store_.reset();
 }
 
-} // namespace onced::worker
+} // namespace onced::store
