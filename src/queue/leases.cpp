@@ -33,7 +33,8 @@ Leases::Leases(const std::vector<LeaseOptions> &types, std::uint64_t boot, Rando
   turn_ = types_.begin();
 }
 
-Leases::Added Leases::add(BytesView key, std::string_view type_name, std::uint32_t receives, MonotonicTime now) {
+Leases::Added Leases::add(BytesView key, std::string_view type_name, std::uint32_t receives, MonotonicTime accepted_at,
+                          MonotonicTime now) {
   const auto found = types_.find(type_name);
   if (found == types_.end()) return Added::unhandled;
   if (jobs_.find(key) != jobs_.end()) return Added::known;
@@ -41,9 +42,17 @@ Leases::Added Leases::add(BytesView key, std::string_view type_name, std::uint32
   if (receives >= type.options.max_receive_count) return Added::exhausted;
   // While some stay in the store no newer job goes before them, or they might stay there for ever.
   if (places_taken(type) >= type.options.jobs_max) type.more_in_store = true;
-  if (type.more_in_store) return Added::full;
-
-  const Job job{.type = &type, .place = ++last_place_, .receives = receives, .state = State::waiting, .timer = now};
+  if (type.more_in_store) {
+    type.oldest_in_store = std::min(type.oldest_in_store.value_or(accepted_at), accepted_at);
+    return Added::full;
+  }
+  type.accepted_at.insert(accepted_at);
+  const Job job{.type = &type,
+                .place = ++last_place_,
+                .receives = receives,
+                .state = State::waiting,
+                .timer = now,
+                .accepted_at = accepted_at};
   make_waiting(jobs_.emplace(key, job).first, now);
   return Added::waiting;
 }
@@ -54,6 +63,7 @@ std::vector<std::string_view> Leases::begin_refill() {
     // Not for each place: looking through the store is dear.
     if (!type.more_in_store || places_taken(type) > type.options.jobs_max / 2) continue;
     type.more_in_store = false;
+    type.oldest_in_store.reset();
     names.emplace_back(name);
   }
   return names;
@@ -107,6 +117,14 @@ bool Leases::heartbeat(const FencingToken &token, MonotonicTime now) {
   return true;
 }
 
+bool Leases::ended(const FencingToken &token) {
+  const auto lease = find(token);
+  if (lease == leased_.end() || lease->second->second.state != State::running) return false;
+  expiries_.erase({lease->second->second.timer, token.count});
+  lease->second->second.state = State::ended;
+  return true;
+}
+
 Leases::Settlement Leases::settle(const FencingToken &token, Verdict verdict, MonotonicTime now) {
   const auto lease = find(token);
   if (lease == leased_.end()) return Settlement::stale;
@@ -116,7 +134,7 @@ Leases::Settlement Leases::settle(const FencingToken &token, Verdict verdict, Mo
     const auto wait = job->second.type->backoff.after(job->second.receives, jitter_);
     return wait_or_forget(job, now + wait) ? Settlement::waiting : Settlement::exhausted;
   }
-  jobs_.erase(job);
+  forget(job);
   if (verdict == Verdict::refused) return Settlement::refused;
   return verdict == Verdict::unknown ? Settlement::held : Settlement::done;
 }
@@ -151,6 +169,14 @@ Leases::Counters Leases::counters(std::string_view type_name) const {
   return {type.waiting.size(), type.starting, type.running, type.more_in_store};
 }
 
+std::optional<MonotonicTime> Leases::oldest_since(std::string_view type_name) const {
+  const auto found = types_.find(type_name);
+  if (found == types_.end()) return std::nullopt;
+  const Type &type = found->second;
+  if (type.accepted_at.empty()) return type.oldest_in_store;
+  return std::min(type.oldest_in_store.value_or(*type.accepted_at.begin()), *type.accepted_at.begin());
+}
+
 std::size_t Leases::places_taken(const Type &type) {
   return type.waiting.size() + type.starting + type.running;
 }
@@ -183,13 +209,15 @@ void Leases::run_until(Leased::iterator lease, MonotonicTime expiry) {
 // Leaves the job in no state; the caller gives it one, or forgets it.
 void Leases::end_lease(Leased::iterator lease) {
   const Job &job = lease->second->second;
-  if (job.state == State::running) {
-    expiries_.erase({job.timer, lease->first});
-    --job.type->running;
-  } else {
-    --job.type->starting;
-  }
+  if (job.state == State::running) expiries_.erase({job.timer, lease->first});
+  --(job.state == State::starting ? job.type->starting : job.type->running);
   leased_.erase(lease);
+}
+
+void Leases::forget(Jobs::iterator job) {
+  auto &accepted_at = job->second.type->accepted_at;
+  accepted_at.erase(accepted_at.find(job->second.accepted_at));
+  jobs_.erase(job);
 }
 
 void Leases::make_waiting(Jobs::iterator job, MonotonicTime due) {
@@ -204,7 +232,7 @@ bool Leases::wait_or_forget(Jobs::iterator job, MonotonicTime due) {
     make_waiting(job, due);
     return true;
   }
-  jobs_.erase(job);
+  forget(job);
   return false;
 }
 

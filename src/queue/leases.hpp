@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,8 +63,8 @@ public:
   };
 
   // Adds a job that is in the store: new there, found there, or redriven. `receives` is what its budget, which a
-  // redrive begins again, has used up.
-  Added add(BytesView key, std::string_view type, std::uint32_t receives, MonotonicTime now);
+  // redrive begins again, has used up; `accepted_at` is when it was accepted, on this clock.
+  Added add(BytesView key, std::string_view type, std::uint32_t receives, MonotonicTime accepted_at, MonotonicTime now);
 
   // The types of which jobs were `full` and that have half of their places free by now, each named once: add the jobs
   // of them that the store holds, until one is `full` again, beginning where that ended the last time, so that each
@@ -99,6 +100,10 @@ public:
   // The handler still runs: its visibility timeout begins anew. A lease lives until `expire` has named it, however late
   // that is called: until then nobody else has its job. False as above: the lease is lost.
   bool heartbeat(const FencingToken &token, MonotonicTime now);
+
+  // The handler has ended, and what follows is about to be written: from here on the lease does not expire, however
+  // long that takes. False as above: nothing is to be written.
+  bool ended(const FencingToken &token);
 
   enum class Verdict : std::uint8_t {
     done,
@@ -145,9 +150,11 @@ public:
   };
   // All zero for an unknown type.
   [[nodiscard]] Counters counters(std::string_view type) const;
+  // When the oldest of its jobs was accepted, of all that were ever added and have not ended; nothing: there are none.
+  [[nodiscard]] std::optional<MonotonicTime> oldest_since(std::string_view type) const;
 
 private:
-  enum class State : std::uint8_t { waiting, starting, running };
+  enum class State : std::uint8_t { waiting, starting, running, ended };
   struct Type;
   struct Job {
     Type *type = nullptr;
@@ -155,6 +162,7 @@ private:
     std::uint32_t receives = 0;
     State state = State::waiting;
     MonotonicTime timer; // waiting: due; running: expires
+    MonotonicTime accepted_at;
   };
   using Jobs = std::map<Bytes, Job, std::less<>>; // iterators stay valid
   using Place = std::pair<MonotonicTime, std::uint64_t>;
@@ -165,8 +173,10 @@ private:
     LeaseOptions options;
     Backoff backoff;
     std::map<Place, Jobs::iterator> waiting;
+    std::multiset<MonotonicTime> accepted_at; // of those in memory
+    std::optional<MonotonicTime> oldest_in_store;
     std::size_t starting = 0;
-    std::size_t running = 0;
+    std::size_t running = 0;         // those that have ended included
     std::uint32_t failed_starts = 0; // in a row
     MonotonicTime paused_until;
     bool more_in_store = false;
@@ -180,6 +190,7 @@ private:
   [[nodiscard]] Leased::iterator find(const FencingToken &token);
   void run_until(Leased::iterator lease, MonotonicTime expiry);
   void end_lease(Leased::iterator lease);
+  void forget(Jobs::iterator job);
   void make_waiting(Jobs::iterator job, MonotonicTime due);
   bool wait_or_forget(Jobs::iterator job, MonotonicTime due);
 

@@ -51,7 +51,9 @@ struct ModelJob {
   Moment due{};
   FencingToken token{};
   MonotonicTime expiry{};
+  bool answered = false; // it runs no more, and cannot expire
 
+  [[nodiscard]] bool may_expire() const { return where == Where::running && !answered; }
   [[nodiscard]] bool is_leased() const { return where == Where::starting || where == Where::running; }
 };
 
@@ -95,6 +97,7 @@ private:
   void start();
   void give_back();
   void heartbeat();
+  void answer();
   void settle(Verdict verdict);
   void try_again(ModelJob &job, Settlement settlement);
   void pass_time();
@@ -182,7 +185,7 @@ void History::restart() {
 
 void History::offer(ModelJob &job) {
   ModelType &type = types_[job.type];
-  const Added added = leases_->add(job.key, type_names[job.type], job.receives, now_);
+  const Added added = leases_->add(job.key, type_names[job.type], job.receives, now_, now_);
   if (job.where != Where::store) {
     CHECK(added == Added::known);
     return;
@@ -202,7 +205,7 @@ void History::offer(ModelJob &job) {
 void History::new_job() {
   jobs_.push_back({.key = "job " + std::to_string(jobs_.size()), .type = below(type_names.size())});
   offer(jobs_.back());
-  CHECK(leases_->add("no such handler", "unknown", 0, now_) == Added::unhandled);
+  CHECK(leases_->add("no such handler", "unknown", 0, now_, now_) == Added::unhandled);
 }
 
 // Some job again: one that has ended begins a new budget; another changes nothing, unless it gets a place.
@@ -280,6 +283,7 @@ void History::start() {
   ModelType &type = types_[job->type];
   type.failed_starts = 0;
   job->where = Where::running;
+  job->answered = false;
   job->expiry = now_ + type.options.visibility_timeout;
   CHECK(++job->runs <= type.options.max_receive_count);
 }
@@ -305,9 +309,17 @@ void History::give_back() {
 void History::heartbeat() {
   const FencingToken token = some_token();
   ModelJob *const job = holder_of(token);
-  const bool runs = job != nullptr && job->where == Where::running;
+  const bool runs = job != nullptr && job->may_expire();
   CHECK(leases_->heartbeat(token, now_) == runs);
   if (runs) job->expiry = now_ + types_[job->type].options.visibility_timeout;
+}
+
+void History::answer() {
+  const FencingToken token = some_token();
+  ModelJob *const job = holder_of(token);
+  const bool answers = job != nullptr && job->may_expire();
+  CHECK(leases_->ended(token) == answers);
+  if (answers) job->answered = true;
 }
 
 void History::settle(Verdict verdict) {
@@ -345,7 +357,7 @@ void History::pass_time() {
   }
   now_ = *next;
   const auto tokens = tokens_.size();
-  const auto expires = [this](const ModelJob &job) { return job.where == Where::running && job.expiry <= now_; };
+  const auto expires = [this](const ModelJob &job) { return job.may_expire() && job.expiry <= now_; };
   const bool any_expires = std::any_of(jobs_.begin(), jobs_.end(), expires);
   expire();
   if (any_expires) return;
@@ -357,7 +369,7 @@ void History::expire() {
   const auto expired = leases_->expire(now_);
   std::size_t expected = 0;
   for (ModelJob &job : jobs_) {
-    if (job.where != Where::running || job.expiry > now_) continue;
+    if (!job.may_expire() || job.expiry > now_) continue;
     ++expected;
     const auto named = std::find_if(expired.begin(), expired.end(), [&](const auto &lease) {
       return lease.token == job.token && lease.key == job.key && lease.type == type_names[job.type];
@@ -383,7 +395,7 @@ void History::check_all() const {
     if (const auto moment = ready(type)) may_be_next(*moment);
   }
   for (const ModelJob &job : jobs_) {
-    if (job.where == Where::running) may_be_next({job.expiry, job.expiry});
+    if (job.may_expire()) may_be_next({job.expiry, job.expiry});
   }
   const auto said = leases_->next_due(now_);
   REQUIRE(said.has_value() == next.has_value());
@@ -406,6 +418,8 @@ void History::step() {
     give_back();
   else if (chance < 58)
     heartbeat();
+  else if (chance < 61)
+    answer();
   else if (chance < 64)
     settle(Verdict::done);
   else if (chance < 66)

@@ -58,7 +58,7 @@ struct Bench {
   explicit Bench(const std::vector<LeaseOptions> &types = {one_type()}) : leases(types, boot, random) {}
 
   Added add(std::string_view key, std::string_view type = "t", std::uint32_t receives = 0) {
-    return leases.add(key, type, receives, now);
+    return leases.add(key, type, receives, now, now);
   }
 
   // Takes and starts one job, which must be due.
@@ -563,4 +563,46 @@ TEST_CASE("no call scans the jobs that wait") {
   }
   CHECK(done > 0);
   CHECK(bench.leases.counters("t").waiting + done == jobs);
+}
+
+TEST_CASE("a lease whose handler has ended does not expire before it is settled") {
+  Bench bench;
+  bench.add("k");
+  const auto lease = bench.run();
+  CHECK(bench.leases.ended(lease.token));
+  bench.now += one_type().visibility_timeout * 10;
+  CHECK(bench.leases.expire(bench.now).empty());
+  CHECK(bench.leases.counters("t") == counted(0, 0, 1));
+  CHECK_FALSE(bench.leases.heartbeat(lease.token, bench.now));
+  CHECK_FALSE(bench.leases.ended(lease.token));
+  CHECK(bench.settle(lease.token, Verdict::try_again) == Settlement::waiting);
+  CHECK(bench.leases.counters("t") == counted(1, 0, 0));
+}
+
+TEST_CASE("a handler that ends after its lease has expired is told so") {
+  Bench bench;
+  bench.add("k");
+  const auto lease = bench.run();
+  bench.now += one_type().visibility_timeout;
+  CHECK(bench.leases.expire(bench.now).size() == 1);
+  CHECK_FALSE(bench.leases.ended(lease.token));
+}
+
+TEST_CASE("the oldest job is the one that was accepted first of all that have not ended") {
+  Bench bench({with_places(2)});
+  CHECK_FALSE(bench.leases.oldest_since("t").has_value());
+  const auto accepted = [&](std::string_view key, std::chrono::seconds ago) {
+    return bench.leases.add(key, "t", 0, bench.now - ago, bench.now);
+  };
+  CHECK(accepted("young", 1s) == Added::waiting);
+  CHECK(accepted("older", 5s) == Added::waiting);
+  CHECK(bench.leases.oldest_since("t") == bench.now - 5s);
+  CHECK(accepted("stays in the store", 9s) == Added::full);
+  CHECK(bench.leases.oldest_since("t") == bench.now - 9s);
+  CHECK(bench.settle(bench.run().token, Verdict::done) == Settlement::done);
+  CHECK(bench.leases.begin_refill().size() == 1);
+  CHECK(bench.leases.oldest_since("t") == bench.now - 5s);
+  CHECK(bench.settle(bench.run().token, Verdict::refused) == Settlement::refused);
+  CHECK_FALSE(bench.leases.oldest_since("t").has_value());
+  CHECK_FALSE(bench.leases.oldest_since("unknown").has_value());
 }
