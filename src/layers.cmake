@@ -72,10 +72,16 @@ onced_layer(sender
   src/sender/recovery.cpp
   src/sender/sender.cpp)
 onced_layer(queue
+  src/queue/answers.cpp
+  src/queue/attempt.cpp
+  src/queue/board.cpp
   src/queue/command.cpp
+  src/queue/executor.cpp
   src/queue/job_lock.cpp
   src/queue/leases.cpp
-  src/queue/spawn.cpp)
+  src/queue/runner.cpp
+  src/queue/spawn.cpp
+  src/queue/time_keeper.cpp)
 target_link_libraries(onced_queue PRIVATE nlohmann_json::nlohmann_json)
 onced_layer(worker
   src/worker/batch_thread.cpp

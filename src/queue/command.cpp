@@ -27,7 +27,8 @@ using store::Descriptor;
 using Reason = NotStarted::Reason;
 
 constexpr std::string_view usual_folders = "/usr/local/bin:/usr/bin:/bin";
-constexpr int exit_refused = 65; // EX_DATAERR
+constexpr int exit_refused = 65;   // EX_DATAERR
+constexpr int exit_try_again = 75; // EX_TEMPFAIL
 constexpr std::size_t read_bytes_max = 16UL * 1024;
 
 tl::unexpected<NotStarted> not_started(const std::string &what, int error) {
@@ -277,6 +278,7 @@ CommandEnd Command::end_with(std::optional<int> status) {
     end.outcome = CommandEnd::Outcome::refused;
     end.cause = "it refused the job (exit code 65)";
   } else {
+    end.did_nothing = code == exit_try_again && !killed_;
     end.cause = cause_.empty() ? words_for(status) : std::move(cause_);
   }
   return end;

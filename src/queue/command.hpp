@@ -61,9 +61,10 @@ struct CommandEnd {
     try_again, // any other exit, a signal, the deadline, too much output, a lost lease, or it was stopped
   };
   Outcome outcome = Outcome::try_again;
-  Bytes output;      // its stdout, at most output_bytes_max
-  Bytes errors;      // the end of its stderr; any bytes, cut anywhere
-  std::string cause; // in words; empty where it is done
+  Bytes output;             // its stdout, at most output_bytes_max
+  Bytes errors;             // the end of its stderr; any bytes, cut anywhere
+  std::string cause;        // in words; empty where it is done
+  bool did_nothing = false; // to be tried again, and nothing was done, as it says itself (exit 75)
 };
 
 // What may end a command before its time.

@@ -1,0 +1,201 @@
+#include "queue/board.hpp"
+
+#include <algorithm>
+
+namespace onced::queue {
+namespace {
+
+// Where a job is due and no thread takes it, as it was only just told to, or hangs in a function whose lease is lost.
+constexpr std::chrono::milliseconds pause_for_executors{10};
+
+template <class Handler> bool is_empty(const Handler &handler) {
+  const auto *function = std::get_if<QueuedFunction>(&handler);
+  return function != nullptr && !*function;
+}
+
+std::vector<LeaseOptions> lease_options(const Handlers &handlers) {
+  std::vector<LeaseOptions> options;
+  for (const auto &[name, type] : handlers.queued_types()) {
+    if (is_empty(type.handler)) continue;
+    options.push_back({.type = name,
+                       .concurrency = type.concurrency,
+                       .visibility_timeout = type.visibility_timeout,
+                       .max_receive_count = type.max_receive_count,
+                       .backoff = type.backoff,
+                       .backoff_max = type.backoff_max,
+                       .jobs_max = limits::queue_jobs_in_memory});
+  }
+  return options;
+}
+
+} // namespace
+
+Board::Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats)
+    : clock_(clock), cut_heartbeats_(cut_heartbeats), leases_(lease_options(handlers), boot, random) {
+  for (const auto &[name, type] : handlers.queued_types()) {
+    if (!is_empty(type.handler)) types_.push_back(name);
+  }
+}
+
+Leases::Added Board::add(BytesView key, std::string_view type, std::uint32_t receives, WallTime accepted_at) {
+  const MonotonicTime now = clock_.monotonic();
+  // Only for the age that is shown: where the wall clock was set back meanwhile, it is young.
+  const auto age = std::max(clock_.wall() - accepted_at, WallTime::duration::zero());
+  const std::scoped_lock lock(mutex_);
+  const auto added = leases_.add(key, type, receives, now - age, now);
+  if (added == Leases::Added::waiting) job_due_.notify_one();
+  return added;
+}
+
+std::vector<std::string_view> Board::begin_refill() {
+  const std::scoped_lock lock(mutex_);
+  return leases_.begin_refill();
+}
+
+bool Board::started(const FencingToken &token) {
+  const std::scoped_lock lock(mutex_);
+  keeper_due_.notify_one(); // its lease may be the first to expire
+  return leases_.started(token, clock_.monotonic());
+}
+
+bool Board::give_back(const FencingToken &token, Leases::Obstacle obstacle) {
+  const std::scoped_lock lock(mutex_);
+  keeper_due_.notify_one();
+  return leases_.give_back(token, obstacle, clock_.monotonic());
+}
+
+bool Board::heartbeat(const FencingToken &token) {
+  if (cut_heartbeats_) return true;
+  const std::scoped_lock lock(mutex_);
+  return leases_.heartbeat(token, clock_.monotonic());
+}
+
+bool Board::ended(const FencingToken &token) {
+  const std::scoped_lock lock(mutex_);
+  return leases_.ended(token);
+}
+
+Leases::Settlement Board::settle(const FencingToken &token, Leases::Verdict verdict) {
+  const MonotonicTime now = clock_.monotonic();
+  const std::scoped_lock lock(mutex_);
+  const auto settlement = leases_.settle(token, verdict, now);
+  wake_executor_if_due(now); // its type has a lease free
+  keeper_due_.notify_one();  // it may wait, with backoff, or leave its place to one in the store
+  return settlement;
+}
+
+std::vector<Leases::Expired> Board::expire() {
+  const MonotonicTime now = clock_.monotonic();
+  const std::scoped_lock lock(mutex_);
+  auto expired = leases_.expire(now);
+  wake_executor_if_due(now);
+  return expired;
+}
+
+std::optional<Leases::HandOver> Board::take() {
+  std::unique_lock lock(mutex_);
+  while (!draining_) {
+    const MonotonicTime now = clock_.monotonic();
+    if (auto taken = leases_.take(now)) {
+      wake_executor_if_due(now);
+      return taken;
+    }
+    keeper_due_.notify_one(); // it wakes an executor when the next is due
+    job_due_.wait(lock);
+  }
+  return std::nullopt;
+}
+
+void Board::watch(const FencingToken &token, std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
+                  std::stop_source stop) {
+  const MonotonicTime now = clock_.monotonic();
+  const std::scoped_lock lock(mutex_);
+  if (draining_) stop.request_stop();
+  functions_.emplace(token, Function{interval, now + interval, now + deadline, std::move(stop)});
+  keeper_due_.notify_one();
+}
+
+void Board::unwatch(const FencingToken &token) {
+  const std::scoped_lock lock(mutex_);
+  functions_.erase(token);
+}
+
+void Board::beat() {
+  const MonotonicTime now = clock_.monotonic();
+  const std::scoped_lock lock(mutex_);
+  for (auto &[token, function] : functions_) {
+    if (now < function.next_beat && now < function.deadline) continue;
+    const bool late = now >= function.deadline;
+    const bool keeps = !late && (cut_heartbeats_ || leases_.heartbeat(token, now));
+    if (!keeps) function.stop.request_stop();
+    function.next_beat = keeps ? now + function.interval : MonotonicTime::max();
+    if (late) function.deadline = MonotonicTime::max();
+  }
+}
+
+void Board::wait(std::optional<std::chrono::milliseconds> at_most) {
+  std::unique_lock lock(mutex_);
+  if (!nudged_) {
+    const MonotonicTime now = clock_.monotonic();
+    wake_executor_if_due(now);
+    std::optional<MonotonicTime::duration> wait = at_most;
+    if (const auto next = next_event(now)) wait = std::min(wait.value_or(*next - now), *next - now);
+    if (!wait) {
+      keeper_due_.wait(lock);
+    } else {
+      keeper_due_.wait_for(lock, std::max<MonotonicTime::duration>(*wait, pause_for_executors));
+    }
+  }
+  nudged_ = false;
+}
+
+void Board::nudge() {
+  const std::scoped_lock lock(mutex_);
+  nudged_ = true;
+  keeper_due_.notify_one();
+}
+
+void Board::drain() {
+  const std::scoped_lock lock(mutex_);
+  draining_ = true;
+  leases_.drain();
+  for (auto &[token, function] : functions_)
+    function.stop.request_stop();
+  job_due_.notify_all();
+}
+
+bool Board::draining() const {
+  const std::scoped_lock lock(mutex_);
+  return draining_;
+}
+
+std::vector<Board::TypeState> Board::state() const {
+  using std::chrono::milliseconds;
+  const MonotonicTime now = clock_.monotonic();
+  std::vector<TypeState> states;
+  const std::scoped_lock lock(mutex_);
+  for (const std::string_view type : types_) {
+    TypeState state{.type = type, .counters = leases_.counters(type), .oldest_age = {}};
+    if (const auto since = leases_.oldest_since(type)) {
+      state.oldest_age = std::chrono::duration_cast<milliseconds>(std::max(now, *since) - *since);
+    }
+    states.push_back(state);
+  }
+  return states;
+}
+
+std::optional<MonotonicTime> Board::next_event(MonotonicTime now) const {
+  auto next = leases_.next_due(now);
+  for (const auto &[token, function] : functions_) {
+    const MonotonicTime at = std::min(function.next_beat, function.deadline);
+    if (at != MonotonicTime::max()) next = std::min(next.value_or(at), at);
+  }
+  return next;
+}
+
+void Board::wake_executor_if_due(MonotonicTime now) {
+  const auto next = leases_.next_due(now);
+  if (next && *next <= now) job_due_.notify_one();
+}
+
+} // namespace onced::queue

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string_view>
+#include <vector>
+
+#include "onced/clock.hpp"
+#include "onced/handler.hpp"
+#include "onced/random.hpp"
+#include "queue/leases.hpp"
+
+namespace onced::queue {
+
+// The leases, as the threads share them that run handlers, and the one that keeps their time. All calls from any
+// thread, unless they say otherwise.
+class Board {
+public:
+  // Types whose handler is empty are left out: their jobs wait in the store. `boot` as of Leases. `clock` must outlive
+  // it. With `cut_heartbeats` no lease is extended: a knob of the lab.
+  Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats);
+
+  // As of Leases.
+  Leases::Added add(BytesView key, std::string_view type, std::uint32_t receives, WallTime accepted_at);
+  [[nodiscard]] std::vector<std::string_view> begin_refill();
+  bool started(const FencingToken &token);
+  bool give_back(const FencingToken &token, Leases::Obstacle obstacle);
+  bool heartbeat(const FencingToken &token);
+  bool ended(const FencingToken &token);
+  Leases::Settlement settle(const FencingToken &token, Leases::Verdict verdict);
+  [[nodiscard]] std::vector<Leases::Expired> expire();
+
+  // The next job; waits while there is none. Nothing: no more is taken.
+  [[nodiscard]] std::optional<Leases::HandOver> take();
+
+  // A function runs under this lease: until `unwatch` the lease is extended by `beat`, up to the deadline. Past it, and
+  // when no more is taken, the function is asked to stop.
+  void watch(const FencingToken &token, std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
+             std::stop_source stop);
+  void unwatch(const FencingToken &token);
+  // Extends the leases of those that are watched, and asks those to stop whose deadline has passed.
+  void beat();
+
+  // Waits until `expire`, `beat` or `begin_refill` may have something to do, or `nudge` was called since the last time,
+  // or for so long. One thread.
+  void wait(std::optional<std::chrono::milliseconds> at_most);
+  void nudge();
+
+  // No more is taken; functions are asked to stop.
+  void drain();
+  [[nodiscard]] bool draining() const;
+
+  struct TypeState {
+    std::string_view type; // lives as long as the handlers
+    Leases::Counters counters;
+    std::optional<std::chrono::milliseconds> oldest_age; // nothing: there are no jobs
+  };
+  [[nodiscard]] std::vector<TypeState> state() const;
+
+private:
+  struct Function {
+    std::chrono::milliseconds interval;
+    MonotonicTime next_beat;
+    MonotonicTime deadline;
+    std::stop_source stop;
+  };
+
+  [[nodiscard]] std::optional<MonotonicTime> next_event(MonotonicTime now) const;
+  void wake_executor_if_due(MonotonicTime now);
+
+  std::vector<std::string_view> types_;
+  Clock &clock_;
+  bool cut_heartbeats_;
+  mutable std::mutex mutex_; // guards the rest
+  std::condition_variable job_due_;
+  std::condition_variable keeper_due_;
+  Leases leases_;
+  std::map<FencingToken, Function> functions_;
+  bool draining_ = false;
+  bool nudged_ = false;
+};
+
+} // namespace onced::queue

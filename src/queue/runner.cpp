@@ -1,0 +1,73 @@
+#include "queue/runner.hpp"
+
+#include <string>
+#include <system_error>
+
+#include "queue/job_lock.hpp"
+
+namespace onced::queue {
+namespace {
+
+constexpr std::string_view locks_folder = "handler-locks";
+
+Error folder_error(const std::filesystem::path &folder, const std::error_code &error) {
+  return {.code = ErrorCode::store_unavailable,
+          .concerns = folder.string(),
+          .cause = error.message(),
+          .remedy = "make the folder usable"};
+}
+
+} // namespace
+
+Result<std::unique_ptr<Runner>> Runner::make(const RunnerOptions &options, const Handlers &handlers,
+                                             store::StoreKeeper &keeper, Clock &clock, Random &random, EventLog &log,
+                                             QueueCounters &counters, std::function<void(const JobEnd &)> on_end) {
+  std::unique_ptr<Runner> runner( // its constructor is private
+      new Runner(options, handlers, keeper, clock, random, log, counters, std::move(on_end)));
+  if (auto prepared = runner->prepare(); !prepared) return tl::unexpected(prepared.error());
+  return runner;
+}
+
+Runner::Runner(const RunnerOptions &options, const Handlers &handlers, store::StoreKeeper &keeper, Clock &clock,
+               Random &random, EventLog &log, QueueCounters &counters, std::function<void(const JobEnd &)> on_end)
+    : board_(handlers, options.boot, clock, random, options.cut_heartbeats), context_{.handlers = handlers,
+                                                                                      .keeper = keeper,
+                                                                                      .clock = clock,
+                                                                                      .log = log,
+                                                                                      .counters = counters,
+                                                                                      .board = board_,
+                                                                                      .locks = options.directory /
+                                                                                               locks_folder,
+                                                                                      .stop =
+                                                                                          stop_commands_.descriptor(),
+                                                                                      .on_end = std::move(on_end)},
+      time_keeper_(context_) {
+  for (const auto &state : board_.state())
+    executors_ += handlers.queued(state.type)->concurrency;
+}
+
+// Makes the folder of the locks, and removes those that an earlier process has left and nobody holds.
+Result<void> Runner::prepare() {
+  if (executors_ > limits::handler_threads_max) {
+    return tl::unexpected(Error{.code = ErrorCode::usage,
+                                .concerns = "the concurrency of all handlers",
+                                .cause = std::to_string(executors_) + " threads are too many",
+                                .remedy = "let them be " + std::to_string(limits::handler_threads_max) + " together"});
+  }
+  if (executors_ == 0) return {};
+  std::error_code error;
+  std::filesystem::create_directory(context_.locks, error);
+  if (error) return tl::unexpected(folder_error(context_.locks, error));
+  auto entry = std::filesystem::directory_iterator(context_.locks, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    static_cast<void>(remove_lock(entry->path()));
+  if (error) return tl::unexpected(folder_error(context_.locks, error));
+  return {};
+}
+
+void Runner::drain() {
+  board_.drain();
+  stop_commands_.ring();
+}
+
+} // namespace onced::queue
