@@ -89,6 +89,7 @@ onced_layer(worker
   src/worker/gateway.cpp
   src/worker/handover.cpp
   src/worker/intake.cpp
+  src/worker/late_replies.cpp
   src/worker/memory_plan.cpp
   src/worker/outgoing.cpp
   src/worker/query_thread.cpp

@@ -5,6 +5,7 @@
 
 #include <toml++/toml.h>
 
+#include "handler_config.hpp"
 #include "line_reader.hpp"
 
 namespace onced::tools {
@@ -12,6 +13,8 @@ namespace {
 
 // A configuration is a page of text; this bounds what a wrong file name can cost.
 constexpr std::size_t config_bytes_max = 16 * 1024;
+// The one table whose tables have names that are not known here: types of jobs.
+constexpr std::string_view handlers_table = "handlers";
 
 template <class Map> std::string names_of(const Map &map) {
   std::string names;
@@ -38,11 +41,17 @@ public:
       const std::string full = join(path, name);
       const std::uint32_t line = key.source().begin.line;
       Result<void> done;
+      if (full == handlers_table) {
+        auto handlers = read_handlers(node, file_);
+        if (!handlers) return tl::unexpected(handlers.error());
+        config_.handlers = std::move(*handlers);
+        continue;
+      }
       if (names != schema_.end()) {
         done = read_setting(names->second, path, name, node, line);
       } else if (!is_table(full)) {
-        done = tl::unexpected(
-            config_error(file_, line, full, "there is no such table or key here", "tables: " + names_of(schema_)));
+        done = tl::unexpected(config_error(file_, line, full, "there is no such table or key here",
+                                           "tables: " + names_of(schema_) + ", handlers.TYPE"));
       } else if (const toml::table *inner = node.as_table(); inner == nullptr) {
         done = tl::unexpected(config_error(file_, line, full, "this is a table", "write [" + full + "]"));
       } else {
@@ -76,7 +85,7 @@ private:
       return tl::unexpected(
           config_error(file_, line, path + "." + name, "wrong type", "write " + expected(known->second)));
     }
-    config_[path][name] = {*value, line};
+    config_.tables[path][name] = {*value, line};
     return {};
   }
 

@@ -4,8 +4,10 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "onced/error.hpp"
+#include "onced/handler.hpp"
 
 namespace onced::tools {
 
@@ -21,7 +23,10 @@ struct Setting {
   std::uint32_t line = 0;
 };
 
-using Config = std::map<std::string, std::map<std::string, Setting, std::less<>>, std::less<>>;
+struct Config {
+  std::map<std::string, std::map<std::string, Setting, std::less<>>, std::less<>> tables;
+  std::vector<QueuedType> handlers; // of [handlers.TYPE]
+};
 
 // Reads TOML. `file` names it in errors. Every table and setting in it must be in the schema, whichever of them the
 // caller wants, so that a misspelt one cannot go unnoticed. Errors: `configuration`, naming file, line, key and what

@@ -42,6 +42,7 @@ struct Command {
   std::vector<std::string> required;     // by option or configuration file
   std::vector<std::string> alternatives; // one of them on the command line hides the others in the file
   std::string config_file;
+  std::function<void(std::vector<QueuedType>)> take_handlers; // of the file; empty: this command runs none
 
   [[nodiscard]] std::string table() const {
     std::string table = name;
@@ -58,7 +59,7 @@ Command &add_command(Commands &commands, CLI::App &parent, const std::string &na
   CLI::App *app = parent.add_subcommand(name, title);
   app->footer("Examples:\n" + examples);
   const std::string full = parent.get_parent() == nullptr ? name : parent.get_name() + " " + name;
-  commands.push_back(std::make_unique<Command>(Command{app, full, {}, {}, {}, {}}));
+  commands.push_back(std::make_unique<Command>(Command{app, full, {}, {}, {}, {}, {}}));
   Command &command = *commands.back();
   app->add_option("--config", command.config_file,
                   "TOML file with settings in [" + command.table() +
@@ -92,11 +93,13 @@ void add_events(CLI::App &app, std::filesystem::path &file) {
       ->type_name("FILE");
 }
 
-// `side` is the half of the points that this command meets: "worker." or "sender.".
-void add_kill_at(CLI::App &app, std::string_view side, KillSwitch &value) {
+// `sides` are the beginnings of the points that this command meets.
+void add_kill_at(CLI::App &app, const std::vector<std::string_view> &sides, KillSwitch &value) {
   std::string points;
   for (const std::string_view point : kill_point_names) {
-    if (point.rfind(side, 0) == 0) points.append(points.empty() ? "" : ", ").append(point);
+    const bool meets = std::any_of(sides.begin(), sides.end(),
+                                   [&](std::string_view side) { return point.substr(0, side.size()) == side; });
+    if (meets) points.append(points.empty() ? "" : ", ").append(point);
   }
   add_parsed(app, "--kill-at", "NAME:N", "For tests: kill this process at the Nth arrival at one of " + points, value,
              KillSwitch::parse);
@@ -166,10 +169,13 @@ void add_serve(Commands &commands, CLI::App &root) {
                "Lab: let each commit wait so long between its look-up and its transaction (default 0ms)",
                worker.lab.delay_commit);
   app.add_option("--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies")->capture_default_str();
-  add_kill_at(app, "worker.", worker.kill_switch);
+  app.add_flag("--cut-heartbeats", worker.lab.cut_heartbeats,
+               "Lab: extend no handler's lease, so that it ends with its visibility timeout");
+  add_kill_at(app, {"worker.", "queue."}, worker.kill_switch);
   add_events(app, options->events);
   add_log_format(app, options->log_format);
   command.required = {"--data"};
+  command.take_handlers = [options](std::vector<QueuedType> handlers) { options->handlers = std::move(handlers); };
   command.run = [options](Output &output) { return run_serve(*options, output); };
 }
 
@@ -217,7 +223,7 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_option("--seed", options->seed, "Lab: repeat the choices of --shuffle and --loss (default random)");
   app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
   app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");
-  add_kill_at(app, "sender.", sender.kill_switch);
+  add_kill_at(app, {"sender."}, sender.kill_switch);
   add_events(app, options->events);
   add_log_format(app, options->log_format);
   command.run = [options](Output &output) { return run_send(*options, output); };
@@ -430,10 +436,11 @@ bool is_settled(const Command &command, const std::string &option) {
 
 // Gives the options that the command line left open the values of the file, through the same checks.
 Result<void> apply_config(Command &command, const ConfigSchema &schema) {
-  const auto config = read_config(command.config_file, schema);
+  auto config = read_config(command.config_file, schema);
   if (!config) return tl::unexpected(config.error());
-  const auto table = config->find(command.table());
-  if (table == config->end()) return {};
+  if (command.take_handlers) command.take_handlers(std::move(config->handlers));
+  const auto table = config->tables.find(command.table());
+  if (table == config->tables.end()) return {};
   std::map<std::string, Setting>
       open; // looked at before any is applied, as an applied one looks like one of the line's
   for (const auto &[name, setting] : table->second) {

@@ -49,11 +49,11 @@ bool held_by_readers(const std::filesystem::path &directory) {
 }
 
 // Starts the worker, after the commands that happen to read its directory have ended.
-Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Drain &drain, Clock &clock, Random &random,
-                                      EventLog &log) {
+Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, const Handlers &handlers, Drain &drain,
+                                      Clock &clock, Random &random, EventLog &log) {
   const MonotonicTime give_up = clock.monotonic() + readers_patience;
   for (bool told = false;; told = true) {
-    auto worker = Worker::start(options, built_in_handlers(), clock, random, log);
+    auto worker = Worker::start(options, handlers, clock, random, log);
     if (worker || worker.error().code != ErrorCode::locked) return worker;
     const bool wait = held_by_readers(options.store.directory) && !drain.asked() && clock.monotonic() < give_up;
     if (!wait) return worker;
@@ -80,16 +80,25 @@ Result<void> raise_descriptor_limit() {
                               "raise it to " + std::to_string(descriptors_min) + " or more (ulimit -n, LimitNOFILE=)"});
 }
 
+Result<Handlers> all_handlers(const std::vector<QueuedType> &queued) {
+  Handlers handlers = built_in_handlers();
+  for (const QueuedType &type : queued) {
+    if (auto added = handlers.add_queued(type); !added) return tl::unexpected(added.error());
+  }
+  return handlers;
+}
+
 Json ready_line(const Worker &worker, const WorkerLab &lab) {
   Json line{{"event", "ready"},
             {"jobs", worker.jobs_endpoint()},
             {"replies", worker.replies_endpoint()},
             {"boot", to_hex(worker.boot().view())},
             {"durability", name_of(worker.durability())}};
-  if (lab.drop_share > 0 || lab.delay.count() > 0 || lab.delay_commit.count() > 0) {
+  if (lab.drop_share > 0 || lab.delay.count() > 0 || lab.delay_commit.count() > 0 || lab.cut_heartbeats) {
     line["drop_replies"] = lab.drop_share;
     line["delay_replies_ms"] = lab.delay.count();
     line["delay_commit_ms"] = lab.delay_commit.count();
+    line["cut_heartbeats"] = lab.cut_heartbeats;
     line["seed"] = lab.seed;
   }
   return line;
@@ -115,6 +124,8 @@ ExitCode attend(Worker &worker, const WorkerLab &lab, Drain &drain, EventLog &lo
 
 ExitCode run_serve(const ServeOptions &options, Output &output) {
   if (const auto raised = raise_descriptor_limit(); !raised) return report(raised.error());
+  const auto handlers = all_handlers(options.handlers);
+  if (!handlers) return report(handlers.error());
   SystemClock clock;
   SystemRandom random;
   ConsoleLog log(options.log_format, clock);
@@ -136,7 +147,7 @@ ExitCode run_serve(const ServeOptions &options, Output &output) {
   std::optional<BothLogs> both;
   if (*events) both.emplace(log, **events);
   EventLog &all = both ? static_cast<EventLog &>(*both) : log;
-  const auto worker = start(worker_options, drain, clock, random, all);
+  const auto worker = start(worker_options, *handlers, drain, clock, random, all);
   if (!worker) return report(worker.error());
   drain.attach(worker->get());
   const ExitCode code = attend(**worker, options.worker.lab, drain, log, output);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <vector>
 
 #include "console_log.hpp"
 #include "exit_codes.hpp"
@@ -11,6 +12,7 @@ namespace onced::tools {
 
 struct ServeOptions {
   WorkerOptions worker;
+  std::vector<QueuedType> handlers; // beside those that come with onced
   LogFormat log_format = LogFormat::text;
   std::filesystem::path events; // each step of each delivery is written here; empty: none
 };

@@ -66,8 +66,16 @@ inline constexpr std::size_t outgoing_bytes_max = 16 * 1024 * 1024;
 // worker thread a batch, what parsing makes of it, and its transaction. Measured (docs/operations.md).
 inline constexpr std::size_t process_bytes = 48 * 1024 * 1024;
 inline constexpr std::size_t worker_thread_bytes = 24 * 1024 * 1024;
+// And for each thread that runs handlers, a job with its canonical form, its JSON, and what a command writes; and once
+// for all of them the tree in between, while a payload becomes JSON.
+inline constexpr std::size_t executor_bytes = 6 * 1024 * 1024;
+inline constexpr std::size_t command_conversion_bytes = 24 * 1024 * 1024;
 // RocksDB's cache, memtables included: below this it writes tables too small to be worth it.
 inline constexpr std::size_t block_cache_bytes_min = 32 * 1024 * 1024;
+// Queued jobs whose senders a worker remembers, to tell them the final outcome, and of one job how many. Who is
+// forgotten asks again.
+inline constexpr std::size_t late_replies_jobs_max = 65'536;
+inline constexpr std::size_t late_replies_a_job_max = 4;
 // Queries that wait for their thread; beyond it a query is answered with an error at once.
 inline constexpr std::size_t queries_waiting_max = 64;
 // Of those, queries from the network; the rest of the places is for the operator, who asks through control.sock.
@@ -97,6 +105,8 @@ inline constexpr std::size_t queue_jobs_in_memory = 16'384;
 inline constexpr std::chrono::hours handler_time_max{24};
 // Messages that one result sends on; each is written with the result.
 inline constexpr std::size_t relay_messages_max = 16;
+// The payload that a handler's command may be given, as MessagePack: as JSON it is a few times larger.
+inline constexpr std::size_t command_payload_bytes_max = 256 * 1024;
 // What a handler's command may write: a result as JSON, which is longer than its MessagePack form, and messages.
 inline constexpr std::size_t command_output_bytes_max = 256 * 1024;
 // What went wrong with a queued job: the latest errors, and the bytes of each. A cause, and the end of a command's

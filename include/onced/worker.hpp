@@ -22,6 +22,7 @@ struct WorkerLab {
   double drop_share = 0;                     // 0 to 1: of the frames of replies, the share that is dropped
   std::chrono::milliseconds delay{0};        // how long every frame is held back, answers to queries included
   std::chrono::milliseconds delay_commit{0}; // how long each commit waits between its look-up and its transaction
+  bool cut_heartbeats = false;               // of handlers: no lease is extended
   std::uint64_t seed = 0;
 };
 

@@ -88,7 +88,7 @@ Returned AttemptRunner::run_function(const std::function<Returned(const QueuedCa
                                      const Attempt &attempt) {
   const std::stop_source stop;
   on_started_();
-  board_.watch(attempt.token, attempt.type.deadline, heartbeat_interval(attempt.type), stop);
+  context_.board.watch(attempt.token, attempt.type.deadline, heartbeat_interval(attempt.type), stop);
   const auto call = [&]() -> Returned {
     try {
       QueuedCall queued;
@@ -106,14 +106,25 @@ Returned AttemptRunner::run_function(const std::function<Returned(const QueuedCa
     }
   };
   auto result = call();
-  board_.unwatch(attempt.token);
+  context_.board.unwatch(attempt.token);
   return result;
+}
+
+tl::expected<Bytes, std::string> AttemptRunner::input_of(BytesView payload) {
+  if (payload.size() > limits::command_payload_bytes_max) {
+    return tl::unexpected("its payload has " + std::to_string(payload.size()) + " bytes; a command is given " +
+                          std::to_string(limits::command_payload_bytes_max) + " at most");
+  }
+  const std::scoped_lock lock(context_.conversion);
+  auto input = queue::input_of(payload);
+  if (!input) return tl::unexpected(std::string("its payload has what JSON cannot say"));
+  return std::move(*input);
 }
 
 template <class Read>
 AttemptEnd AttemptRunner::run_command(const HandlerCommand &command, const Attempt &attempt, Read read) {
   const auto input = input_of(attempt.job.payload);
-  if (!input) return {.kind = Kind::refused, .error = "its payload has what JSON cannot say"};
+  if (!input) return {.kind = Kind::refused, .error = input.error()};
   const auto process = Command::start(options_of(command, attempt.type),
                                       {.input = *input,
                                        .operation_id = attempt.job.operation_id,
@@ -122,12 +133,12 @@ AttemptEnd AttemptRunner::run_command(const HandlerCommand &command, const Attem
                                        .fencing_token = attempt.fencing_token,
                                        .traceparent = attempt.job.traceparent,
                                        .lock_file = attempt.lock_file},
-                                      clock_);
+                                      context_.clock);
   if (!process) return not_started(process.error());
   on_started_();
   CommandWatch watch;
-  watch.stop = stop_;
-  watch.heartbeat = [&] { return board_.heartbeat(attempt.token); };
+  watch.stop = context_.stop;
+  watch.heartbeat = [&] { return context_.board.heartbeat(attempt.token); };
   watch.heartbeat_interval = heartbeat_interval(attempt.type);
   const CommandEnd end = (*process)->run(watch);
   switch (end.outcome) {

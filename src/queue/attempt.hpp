@@ -5,11 +5,10 @@
 #include <functional>
 #include <string>
 
-#include "onced/clock.hpp"
 #include "onced/fencing_token.hpp"
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
-#include "queue/board.hpp"
+#include "queue/runner_context.hpp"
 
 namespace onced::queue {
 
@@ -42,10 +41,9 @@ struct AttemptEnd {
 // Runs handlers, as the functions or commands that they are. One thread at a time.
 class AttemptRunner {
 public:
-  // `stop` is a descriptor that becomes readable when commands are to be stopped, and stays so. `on_started` is called
-  // once a handler is about to run: from then on it may have an effect. All must outlive it.
-  AttemptRunner(Board &board, Clock &clock, int stop, std::function<void()> on_started)
-      : board_(board), clock_(clock), stop_(stop), on_started_(std::move(on_started)) {}
+  // `on_started` is called once a handler runs or is about to: from then on it may have an effect. All must outlive it.
+  AttemptRunner(const RunnerContext &context, std::function<void()> on_started)
+      : context_(context), on_started_(std::move(on_started)) {}
 
   [[nodiscard]] AttemptEnd call(const Attempt &attempt);
   // `done`: the effect took place, with that result. `nothing`: it did not.
@@ -55,14 +53,13 @@ private:
   template <class Returned>
   [[nodiscard]] Returned run_function(const std::function<Returned(const QueuedCall &)> &function,
                                       const Attempt &attempt);
+  [[nodiscard]] tl::expected<Bytes, std::string> input_of(BytesView payload);
   template <class Read>
   [[nodiscard]] AttemptEnd run_command(const HandlerCommand &command, const Attempt &attempt, Read read);
   [[nodiscard]] AttemptEnd checked(Done done);
   [[nodiscard]] AttemptEnd end_of(ReconcileResult result);
 
-  Board &board_;
-  Clock &clock_;
-  int stop_;
+  const RunnerContext &context_;
   std::function<void()> on_started_;
   JobParser parser_;
 };

@@ -8,15 +8,10 @@ namespace {
 // Where a job is due and no thread takes it, as it was only just told to, or hangs in a function whose lease is lost.
 constexpr std::chrono::milliseconds pause_for_executors{10};
 
-template <class Handler> bool is_empty(const Handler &handler) {
-  const auto *function = std::get_if<QueuedFunction>(&handler);
-  return function != nullptr && !*function;
-}
-
 std::vector<LeaseOptions> lease_options(const Handlers &handlers) {
   std::vector<LeaseOptions> options;
   for (const auto &[name, type] : handlers.queued_types()) {
-    if (is_empty(type.handler)) continue;
+    if (!has_handler(type)) continue;
     options.push_back({.type = name,
                        .concurrency = type.concurrency,
                        .visibility_timeout = type.visibility_timeout,
@@ -30,10 +25,15 @@ std::vector<LeaseOptions> lease_options(const Handlers &handlers) {
 
 } // namespace
 
+bool has_handler(const QueuedType &type) {
+  const auto *function = std::get_if<QueuedFunction>(&type.handler);
+  return function == nullptr || *function;
+}
+
 Board::Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats)
     : clock_(clock), cut_heartbeats_(cut_heartbeats), leases_(lease_options(handlers), boot, random) {
   for (const auto &[name, type] : handlers.queued_types()) {
-    if (!is_empty(type.handler)) types_.push_back(name);
+    if (has_handler(type)) types_.push_back(name);
   }
 }
 

@@ -15,6 +15,9 @@
 
 namespace onced::queue {
 
+// Jobs of a type without one wait.
+[[nodiscard]] bool has_handler(const QueuedType &type);
+
 // The leases, as the threads share them that run handlers, and the one that keeps their time. All calls from any
 // thread, unless they say otherwise.
 class Board {

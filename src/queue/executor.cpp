@@ -164,7 +164,7 @@ std::optional<QueueEnding> Executor::attempt(const Leases::HandOver &hand_over, 
     context_.board.started(attempt.token);
     ++context_.counters.receives;
   };
-  AttemptRunner runner(context_.board, context_.clock, context_.stop, on_started);
+  AttemptRunner runner(context_, on_started);
   QueueEffect effect = QueueEffect::as_known;
   AttemptEnd end{.kind = Kind::nothing};
   if (attempt.type.external && row.effect_unknown && attempt.type.policy == EffectPolicy::hold) {

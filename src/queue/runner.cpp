@@ -30,20 +30,25 @@ Result<std::unique_ptr<Runner>> Runner::make(const RunnerOptions &options, const
 
 Runner::Runner(const RunnerOptions &options, const Handlers &handlers, store::StoreKeeper &keeper, Clock &clock,
                Random &random, EventLog &log, QueueCounters &counters, std::function<void(const JobEnd &)> on_end)
-    : board_(handlers, options.boot, clock, random, options.cut_heartbeats), context_{.handlers = handlers,
-                                                                                      .keeper = keeper,
-                                                                                      .clock = clock,
-                                                                                      .log = log,
-                                                                                      .counters = counters,
-                                                                                      .board = board_,
-                                                                                      .locks = options.directory /
-                                                                                               locks_folder,
-                                                                                      .stop =
-                                                                                          stop_commands_.descriptor(),
-                                                                                      .on_end = std::move(on_end)},
-      time_keeper_(context_) {
-  for (const auto &state : board_.state())
-    executors_ += handlers.queued(state.type)->concurrency;
+    : executors_(executors_of(handlers)),
+      board_(handlers, options.boot, clock, random, options.cut_heartbeats), context_{handlers,
+                                                                                      keeper,
+                                                                                      clock,
+                                                                                      log,
+                                                                                      counters,
+                                                                                      board_,
+                                                                                      options.directory / locks_folder,
+                                                                                      conversion_,
+                                                                                      stop_commands_.descriptor(),
+                                                                                      std::move(on_end)},
+      time_keeper_(context_) {}
+
+unsigned Runner::executors_of(const Handlers &handlers) {
+  unsigned executors = 0;
+  for (const auto &[name, type] : handlers.queued_types()) {
+    if (has_handler(type)) executors += type.concurrency;
+  }
+  return executors;
 }
 
 // Makes the folder of the locks, and removes those that an earlier process has left and nobody holds.

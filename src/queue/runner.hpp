@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -32,6 +33,7 @@ public:
                                                             std::function<void(const JobEnd &)> on_end);
 
   // How many threads shall be executors: one for each lease that there may be at once.
+  [[nodiscard]] static unsigned executors_of(const Handlers &handlers);
   [[nodiscard]] unsigned executors() const { return executors_; }
   // The executor of one thread: until `drain`, and the end of the job in hand.
   void run_executor() { Executor(context_).run(); }
@@ -55,6 +57,7 @@ private:
 
   unsigned executors_ = 0;
   Board board_;
+  std::mutex conversion_;
   wire::Wake stop_commands_; // rung once, and never cleared
   RunnerContext context_;
   TimeKeeper time_keeper_;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <mutex>
 
 #include "onced/event_log.hpp"
 #include "onced/handler.hpp"
@@ -30,6 +31,7 @@ struct RunnerContext {
   QueueCounters &counters;
   Board &board;
   std::filesystem::path locks;                // the folder of the locks of jobs
+  std::mutex &conversion;                     // held while a payload becomes JSON, which takes memory
   int stop = -1;                              // a descriptor that becomes readable when commands are to be stopped
   std::function<void(const JobEnd &)> on_end; // called from any executor
 };

@@ -17,9 +17,9 @@ void raise_to(Counters::Counter &counter, std::uint64_t value) {
 } // namespace
 
 BatchThread::BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers,
-                         Counters &counters, KillSwitch &kill_switch, DeliveryEvents events)
+                         Counters &counters, KillSwitch &kill_switch, DeliveryEvents events, LateReplies &late_replies)
     : handover_(handover), outgoing_(outgoing), keeper_(keeper), handlers_(handlers), counters_(counters),
-      kill_switch_(kill_switch), events_(events) {}
+      kill_switch_(kill_switch), events_(events), late_replies_(late_replies) {}
 
 void BatchThread::run() {
   for (auto arrivals = handover_.take(); !arrivals.empty(); arrivals = handover_.take()) {
@@ -52,10 +52,17 @@ Result<void> BatchThread::settle(Store &store) {
   raise_to(counters_.batch_deliveries_max, intake_.size());
   std::vector<OutgoingFrame> frames;
   if (intake_.size() > 0) {
+    for_each_queued([&](std::size_t, const Delivery &delivery, const ReplyTo &to) {
+      late_replies_.expect(delivery.key->bytes, delivery.sequence, to);
+    });
     // Where all were recalled too: a store that has failed must say so.
     const auto settlements = store.commit(intake_.deliveries(), handlers_);
     if (!settlements) return tl::unexpected(settlements.error());
     count(*settlements);
+    for_each_queued([&](std::size_t at, const Delivery &delivery, const ReplyTo &to) {
+      if ((*settlements)[at].outcome == Outcome::accepted) return;
+      late_replies_.forget(delivery.key->bytes, delivery.sequence, to);
+    });
     events_.settled(intake_, *settlements);
     frames = replies(*settlements, store);
   }
@@ -65,6 +72,17 @@ Result<void> BatchThread::settle(Store &store) {
   intake_.clear();
   if (!frames.empty()) counters_.reply_frames_dropped += outgoing_.put(std::move(frames));
   return {};
+}
+
+// Of the deliveries that want a reply, those whose type is queued.
+template <class Visit> void BatchThread::for_each_queued(Visit visit) {
+  if (handlers_.queued_types().empty()) return;
+  const auto deliveries = intake_.deliveries();
+  for (std::size_t at = 0; at < deliveries.size(); ++at) {
+    const Delivery &delivery = deliveries[at];
+    const auto &to = intake_.reply_to()[at];
+    if (to && delivery.job != nullptr && handlers_.queued(delivery.job->type) != nullptr) visit(at, delivery, *to);
+  }
 }
 
 // A sender asks again for what was busy; of a bare message there will be no more.

@@ -8,6 +8,7 @@
 #include "worker/delivery_events.hpp"
 #include "worker/handover.hpp"
 #include "worker/intake.hpp"
+#include "worker/late_replies.hpp"
 #include "worker/outgoing.hpp"
 
 namespace onced::worker {
@@ -18,7 +19,7 @@ using store::StoreKeeper;
 class BatchThread {
 public:
   BatchThread(Handover &handover, Outgoing &outgoing, StoreKeeper &keeper, const Handlers &handlers, Counters &counters,
-              KillSwitch &kill_switch, DeliveryEvents events);
+              KillSwitch &kill_switch, DeliveryEvents events, LateReplies &late_replies);
 
   // Returns when the hand-over is closed and empty, or the store is not available and the keeper has stopped.
   void run();
@@ -26,6 +27,7 @@ public:
 private:
   [[nodiscard]] Result<void> process(std::span<const Arrival> arrivals, Store &store);
   [[nodiscard]] Result<void> settle(Store &store);
+  template <class Visit> void for_each_queued(Visit visit);
   void count(std::span<const Settlement> settlements);
   [[nodiscard]] std::vector<OutgoingFrame> replies(std::span<const Settlement> settlements, const Store &store);
 
@@ -36,6 +38,7 @@ private:
   Counters &counters_;
   KillSwitch &kill_switch_;
   DeliveryEvents events_;
+  LateReplies &late_replies_;
   Intake intake_;
 };
 

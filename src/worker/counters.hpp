@@ -7,12 +7,15 @@
 
 #include "onced/outcome.hpp"
 #include "onced/store_counters.hpp"
+#include "queue/queue_counters.hpp"
 
 namespace onced::worker {
 
 // What a worker has counted since it started. Each may be raised from any thread. The balance at every drain:
 // deliveries = the sum of all outcomes + unknown + dropped.
-struct Counters : StoreCounters {
+struct Counters : StoreCounters, queue::QueueCounters {
+  using Counter = StoreCounters::Counter;
+
   Counter messages{0};                                  // taken from the jobs socket
   Counter deliveries{0};                                // jobs in them, and messages that were no jobs of ours
   std::array<Counter, outcome_table.size()> outcomes{}; // of deliveries, by code
@@ -24,6 +27,7 @@ struct Counters : StoreCounters {
   Counter unsupported_messages{0};                      // of another protocol version
   Counter reply_frames{0};                              // handed to the socket
   Counter reply_frames_dropped{0};                      // their sender was not known, gone, or did not read
+  Counter late_replies{0};                              // final outcomes of queued jobs, told when they were there
   Counter greetings{0};                                 // of senders
   Counter queries{0};
   Counter malformed_peer_messages{0};
@@ -38,7 +42,7 @@ struct CounterTraits {
   Counters::Counter Counters::*counter;
 };
 
-inline constexpr std::array<CounterTraits, 18> counter_table{{
+inline constexpr std::array<CounterTraits, 28> counter_table{{
     {"messages", "messages taken from the jobs socket", &Counters::messages},
     {"deliveries", "deliveries received", &Counters::deliveries},
     {"unknown", "deliveries whose commit failed, so that their outcome is unknown", &Counters::unknown},
@@ -55,6 +59,18 @@ inline constexpr std::array<CounterTraits, 18> counter_table{{
     {"unsupported_messages", "messages of another protocol version", &Counters::unsupported_messages},
     {"reply_frames", "frames of replies handed to the socket", &Counters::reply_frames},
     {"reply_frames_dropped", "frames of replies dropped; the next delivery heals it", &Counters::reply_frames_dropped},
+    {"late_replies", "final outcomes of queued jobs that were told to senders when they were there",
+     &Counters::late_replies},
+    {"queue_receives", "queued jobs handed to their handlers", &Counters::receives},
+    {"queue_handled", "queued jobs that ended with a result", &Counters::handled},
+    {"queue_refused", "queued jobs that ended as dead letters", &Counters::refused},
+    {"queue_tried_again", "queued jobs that went back to the queue", &Counters::tried_again},
+    {"queue_held", "queued jobs of unknown effect that were left to their owner", &Counters::held},
+    {"queue_not_started", "hand-overs taken back, as the handler could not be started; no receive is used up",
+     &Counters::not_started},
+    {"queue_expired", "leases that ended as nobody extended them", &Counters::expired},
+    {"queue_late", "handlers that ended when their lease was lost; nothing of them was kept", &Counters::late},
+    {"queue_reconciled", "effects that reconcile knew of, applied or absent", &Counters::reconciled},
     {"greetings", "greetings of senders", &Counters::greetings},
     {"queries", "queries received", &Counters::queries},
     {"malformed_peer_messages", "messages on the replies socket that are no greeting and no query",

@@ -14,6 +14,7 @@ struct MemoryPlan {
 };
 
 // Errors: `usage`, where so many senders cannot be given a message each in so little memory.
-[[nodiscard]] Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, unsigned threads);
+[[nodiscard]] Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, unsigned threads,
+                                             unsigned executors);
 
 } // namespace onced::worker

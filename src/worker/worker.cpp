@@ -5,25 +5,28 @@
 #include <mutex>
 #include <thread>
 
+#include "onced/fencing_token.hpp"
 #include "onced/limits.hpp"
+#include "queue/runner.hpp"
+#include "store/store_keeper.hpp"
 #include "wire/sockets.hpp"
 #include "worker/batch_thread.hpp"
 #include "worker/counters.hpp"
 #include "worker/gateway.hpp"
 #include "worker/handover.hpp"
+#include "worker/late_replies.hpp"
 #include "worker/memory_plan.hpp"
 #include "worker/outgoing.hpp"
 #include "worker/query_thread.hpp"
-#include "store/store_keeper.hpp"
 
 namespace onced {
 
+using store::StoreKeeper;
 using worker::BatchThread;
 using worker::Gateway;
 using worker::Handover;
 using worker::Outgoing;
 using worker::QueryThread;
-using store::StoreKeeper;
 
 namespace {
 
@@ -54,13 +57,13 @@ Result<void> check(const WorkerOptions &options) {
 
 } // namespace
 
-class Worker::Impl {
+class Worker::Impl : private StoreObserver {
 public:
   Impl(Handlers handlers, Clock &clock, EventLog &log, const KillSwitch &kill_switch)
       : kill_switch_(kill_switch), handlers_(std::move(handlers)), log_(log),
         handover_(clock, [this] { wake_.ring(); }) {}
 
-  ~Impl() {
+  ~Impl() override {
     drain();
     static_cast<void>(wait());
   }
@@ -79,7 +82,13 @@ public:
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
   Result<void> bind(const WorkerOptions &options, Clock &clock);
+  Result<void> make_runner(const WorkerOptions &options, Clock &clock, Random &random);
   void start_threads(const WorkerOptions &options);
+  void start_executors();
+  void on_store_change();
+  void on_job_end(const queue::JobEnd &end);
+  void queued(BytesView key, std::string_view type, WallTime accepted_at) override;
+  void relayed() override {}
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
   void tell_counters();
@@ -99,13 +108,17 @@ private:
   wire::Wake wake_;
   Handover handover_;
   Outgoing outgoing_{[this] { wake_.ring(); }};
+  worker::LateReplies late_replies_;
+  std::unique_ptr<queue::Runner> runner_;
   std::unique_ptr<QueryThread> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
   std::unique_ptr<Gateway> gateway_; // null once the worker has stopped
   std::thread gateway_thread_;
   std::thread query_thread_;
   std::thread keeper_thread_;
+  std::thread time_keeper_thread_;
   std::vector<std::thread> batch_threads_;
+  std::vector<std::thread> executor_threads_;
   std::string jobs_endpoint_;
   std::string replies_endpoint_;
 
@@ -115,10 +128,12 @@ private:
 
 Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
   if (auto checked = check(options); !checked) return checked;
-  const auto memory = worker::plan_memory(options.memory_bytes, options.senders, options.threads);
+  const auto memory = worker::plan_memory(options.memory_bytes, options.senders, options.threads,
+                                          queue::Runner::executors_of(handlers_));
   if (!memory) return tl::unexpected(memory.error());
   memory_ = *memory;
   if (auto opened = open_store(options, clock, random); !opened) return opened;
+  if (auto made = make_runner(options, clock, random); !made) return made;
   if (auto bound = bind(options, clock); !bound) return bound;
   start_threads(options);
   return {};
@@ -138,11 +153,24 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
   store_options.kill_switch = &kill_switch_;
   store_options.delay_commit = options.lab.delay_commit;
   store_options.counters = &counters_;
+  store_options.observer = this;
   keeper_ = std::make_unique<StoreKeeper>(
-      store_options, clock, random, log_, [this] { wake_.ring(); }, [this](Error error) { fail(std::move(error)); });
+      store_options, clock, random, log_, [this] { on_store_change(); },
+      [this](Error error) { fail(std::move(error)); });
   if (auto opened = keeper_->open(); !opened) return opened;
   first_boot_ = keeper_->state().boot;
   durability_ = store_options.durability;
+  return {};
+}
+
+Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &clock, Random &random) {
+  auto runner = queue::Runner::make({.directory = options.store.directory,
+                                     .boot = boot_count_of(first_boot_),
+                                     .cut_heartbeats = options.lab.cut_heartbeats},
+                                    handlers_, *keeper_, clock, random, log_, counters_,
+                                    [this](const queue::JobEnd &end) { on_job_end(end); });
+  if (!runner) return tl::unexpected(runner.error());
+  runner_ = std::move(*runner);
   return {};
 }
 
@@ -167,12 +195,36 @@ void Worker::Impl::start_threads(const WorkerOptions &options) {
   const SignalsBlocked blocked;
   for (unsigned started = 0; started < options.threads; ++started) {
     batch_threads_.push_back(guarded_thread([this, events = worker::DeliveryEvents(options.deliveries)] {
-      BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events).run();
+      BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events, late_replies_).run();
     }));
   }
   keeper_thread_ = guarded_thread([this] { keeper_->run(); });
   query_thread_ = guarded_thread([this] { queries_->run(); });
   gateway_thread_ = guarded_thread([this] { gateway_->run(); });
+  start_executors();
+}
+
+void Worker::Impl::start_executors() {
+  for (unsigned started = 0; started < runner_->executors(); ++started)
+    executor_threads_.push_back(guarded_thread([this] { runner_->run_executor(); }));
+  if (runner_->executors() > 0) time_keeper_thread_ = guarded_thread([this] { runner_->run_time_keeper(); });
+}
+
+// Before the worker has started there is nobody to be told.
+void Worker::Impl::on_store_change() {
+  wake_.ring();
+  if (runner_) runner_->look_again();
+}
+
+void Worker::Impl::queued(BytesView key, std::string_view type, WallTime accepted_at) {
+  runner_->add(key, type, accepted_at);
+}
+
+void Worker::Impl::on_job_end(const queue::JobEnd &end) {
+  auto frames = late_replies_.answer(end, keeper_->state().boot, durability_);
+  if (frames.empty()) return;
+  counters_.late_replies += frames.size();
+  counters_.reply_frames_dropped += outgoing_.put(std::move(frames));
 }
 
 // A thread that ends by an exception stops the worker in order: nothing is acknowledged that was not committed.
@@ -203,6 +255,7 @@ void Worker::Impl::fail(Error error) {
                          {"remedy", error.remedy}}});
   gateway_->stop_reading();
   handover_.abandon();
+  runner_->drain();
   keeper_->stop();
 }
 
@@ -221,6 +274,7 @@ void Worker::Impl::drain() {
   if (!gateway_) return;
   gateway_->stop_reading();
   handover_.close();
+  runner_->drain();
   keeper_->stop();
 }
 
@@ -229,6 +283,14 @@ Result<void> Worker::Impl::wait() {
   for (std::thread &thread : batch_threads_)
     thread.join();
   batch_threads_.clear();
+  // And the executors when the handlers in hand have ended, their grace period at the latest.
+  for (std::thread &thread : executor_threads_)
+    thread.join();
+  executor_threads_.clear();
+  if (time_keeper_thread_.joinable()) {
+    runner_->stop();
+    time_keeper_thread_.join();
+  }
   if (query_thread_.joinable()) {
     queries_->close();
     query_thread_.join();

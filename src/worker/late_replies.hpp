@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "onced/digest.hpp"
+#include "queue/runner_context.hpp"
+#include "worker/intake.hpp"
+#include "worker/outgoing.hpp"
+
+namespace onced::worker {
+
+// Remembers who waits for the final outcome of a queued job, and tells them when it is there, so that they need not
+// wait until they ask again. Best effort, and bounded: who is forgotten, or does not hear it, asks again. Any thread.
+class LateReplies {
+public:
+  // Before the delivery of a queued job is committed, as its job may have ended right after.
+  void expect(BytesView key, Sequence sequence, const ReplyTo &to);
+  // It was not accepted.
+  void forget(BytesView key, Sequence sequence, const ReplyTo &to);
+
+  // The frames for all who wait for this job: `stored` for the first, whose delivery it was, and `duplicate` for the
+  // others, or `failed`.
+  [[nodiscard]] std::vector<OutgoingFrame> answer(const queue::JobEnd &end, const BootId &boot, Durability durability);
+
+private:
+  struct Waiter {
+    Sequence sequence{0};
+    ReplyTo to;
+  };
+  struct Job {
+    std::uint64_t number = 0; // in the order in which they came
+    std::vector<Waiter> waiters;
+  };
+  using Jobs = std::map<Bytes, Job, std::less<>>;
+
+  void forget_oldest();
+
+  std::mutex mutex_; // guards the rest
+  Jobs jobs_;
+  std::map<std::uint64_t, Jobs::iterator> by_number_;
+  std::uint64_t last_number_ = 0;
+};
+
+} // namespace onced::worker

@@ -1,0 +1,186 @@
+#include "handler_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "config.hpp"
+#include "duration.hpp"
+
+namespace onced::tools {
+namespace {
+
+// What stands for a key; what is wrong with it otherwise.
+using Taken = tl::expected<void, std::string>;
+using Refused = tl::unexpected<std::string>;
+
+Taken take_text(const toml::node &node, std::string &text) {
+  if (!node.is_string()) return Refused("write a string in quotes");
+  text = node.as_string()->get();
+  return {};
+}
+
+Taken take_flag(const toml::node &node, bool &flag) {
+  if (!node.is_boolean()) return Refused("write true or false");
+  flag = node.as_boolean()->get();
+  return {};
+}
+
+template <class Number> Taken take_number(const toml::node &node, Number &number) {
+  constexpr std::int64_t number_max = 1'000'000;
+  const auto *integer = node.as_integer();
+  if (integer == nullptr || integer->get() < 0 || integer->get() > number_max) {
+    return Refused("write an integer from 0 to 1000000, without quotes");
+  }
+  number = static_cast<Number>(integer->get());
+  return {};
+}
+
+Taken take_duration(const toml::node &node, std::chrono::milliseconds &duration) {
+  if (!node.is_string()) return Refused("write a duration in quotes, such as \"30s\"");
+  const auto parsed = parse_duration(node.as_string()->get());
+  if (!parsed) return Refused(parsed.error().cause + "; " + parsed.error().remedy);
+  duration = *parsed;
+  return {};
+}
+
+Taken take_arguments(const toml::node &node, std::vector<std::string> &arguments) {
+  const toml::array *array = node.as_array();
+  if (array == nullptr || array->empty()) return Refused("write an array of strings, the program first");
+  arguments.clear();
+  for (const toml::node &argument : *array) {
+    if (!argument.is_string()) return Refused("write an array of strings, the program first");
+    arguments.push_back(argument.as_string()->get());
+  }
+  return {};
+}
+
+Taken take_environment(const toml::node &node, std::map<std::string, std::string> &environment) {
+  const toml::table *table = node.as_table();
+  if (table == nullptr) return Refused("write { NAME = \"value\" }");
+  for (const auto &[name, value] : *table) {
+    if (!value.is_string()) return Refused("write each value as a string in quotes");
+    environment[std::string(name.str())] = value.as_string()->get();
+  }
+  return {};
+}
+
+Taken take_policy(const toml::node &node, EffectPolicy &policy) {
+  const std::string name = node.is_string() ? node.as_string()->get() : "";
+  if (name != "hold" && name != "retry" && name != "query") return Refused("write \"hold\", \"retry\" or \"query\"");
+  policy = name == "hold" ? EffectPolicy::hold : name == "retry" ? EffectPolicy::retry : EffectPolicy::query;
+  return {};
+}
+
+// A type on its way from its table. Its environment is that of both commands.
+struct Draft {
+  QueuedType type;
+  HandlerCommand command;
+  std::optional<HandlerCommand> reconcile;
+};
+
+struct Key {
+  std::string_view name;
+  Taken (*take)(const toml::node &node, Draft &draft);
+};
+
+constexpr std::array<Key, 14> keys{{
+    {"command", [](const toml::node &node, Draft &draft) { return take_arguments(node, draft.command.arguments); }},
+    {"environment",
+     [](const toml::node &node, Draft &draft) { return take_environment(node, draft.command.environment); }},
+    {"concurrency", [](const toml::node &node, Draft &draft) { return take_number(node, draft.type.concurrency); }},
+    {"deadline", [](const toml::node &node, Draft &draft) { return take_duration(node, draft.type.deadline); }},
+    {"visibility-timeout",
+     [](const toml::node &node, Draft &draft) { return take_duration(node, draft.type.visibility_timeout); }},
+    {"grace", [](const toml::node &node, Draft &draft) { return take_duration(node, draft.type.grace); }},
+    {"backoff", [](const toml::node &node, Draft &draft) { return take_duration(node, draft.type.backoff); }},
+    {"backoff-max", [](const toml::node &node, Draft &draft) { return take_duration(node, draft.type.backoff_max); }},
+    {"max-receive-count",
+     [](const toml::node &node, Draft &draft) { return take_number(node, draft.type.max_receive_count); }},
+    {"external", [](const toml::node &node, Draft &draft) { return take_flag(node, draft.type.external); }},
+    {"policy", [](const toml::node &node, Draft &draft) { return take_policy(node, draft.type.policy); }},
+    {"reconcile",
+     [](const toml::node &node, Draft &draft) { return take_arguments(node, draft.reconcile.emplace().arguments); }},
+    {"owner", [](const toml::node &node, Draft &draft) { return take_text(node, draft.type.owner); }},
+    {"messages", [](const toml::node &node, Draft &draft) { return take_flag(node, draft.type.messages); }},
+}};
+
+std::string names_of_keys() {
+  std::string names;
+  for (const Key &key : keys)
+    names.append(names.empty() ? "" : ", ").append(key.name);
+  return names;
+}
+
+// What belongs together, and is no matter of one key.
+Result<void> check(const Draft &draft, const std::string &file, std::uint32_t line, const std::string &path) {
+  const QueuedType &type = draft.type;
+  const auto wrong = [&](std::string cause, std::string remedy) -> Result<void> {
+    return tl::unexpected(config_error(file, line, path, std::move(cause), std::move(remedy)));
+  };
+  if (draft.command.arguments.empty()) return wrong("it has no command", "write command = [\"./program\"]");
+  const bool of_external = type.policy != EffectPolicy::hold || draft.reconcile || !type.owner.empty();
+  if (!type.external && of_external) {
+    return wrong("policy, reconcile and owner are for effects outside", "write external = true");
+  }
+  // The rules of any type, told with this place in the file.
+  if (auto added = Handlers().add_queued(type); !added) {
+    return wrong(added.error().cause, added.error().remedy);
+  }
+  return {};
+}
+
+Result<QueuedType> read_handler(const toml::table &table, std::string name, const std::string &file,
+                                std::uint32_t line) {
+  const std::string path = "handlers." + name;
+  Draft draft;
+  draft.type.type = std::move(name);
+  for (const auto &[key, node] : table) {
+    const auto at =
+        std::find_if(keys.begin(), keys.end(), [&, text = key.str()](const Key &known) { return known.name == text; });
+    const std::string full = path + "." + std::string(key.str());
+    const std::uint32_t here = key.source().begin.line;
+    if (at == keys.end()) {
+      return tl::unexpected(
+          config_error(file, here, full, "there is no such key in [" + path + "]", "keys: " + names_of_keys()));
+    }
+    if (auto taken = at->take(node, draft); !taken) {
+      return tl::unexpected(config_error(file, here, full, "wrong value", taken.error()));
+    }
+  }
+  draft.type.handler = draft.command;
+  if (draft.reconcile) {
+    draft.reconcile->environment = draft.command.environment;
+    draft.type.reconcile = *draft.reconcile;
+  }
+  if (auto checked = check(draft, file, line, path); !checked) return tl::unexpected(checked.error());
+  return std::move(draft.type);
+}
+
+} // namespace
+
+Result<std::vector<QueuedType>> read_handlers(const toml::node &handlers, const std::string &file) {
+  const toml::table *tables = handlers.as_table();
+  if (tables == nullptr) {
+    return tl::unexpected(config_error(file, handlers.source().begin.line, "handlers", "it is no table",
+                                       "write a table for each type, such as [handlers.resize]"));
+  }
+  std::vector<QueuedType> types;
+  for (const auto &[name, node] : *tables) {
+    const std::uint32_t line = name.source().begin.line;
+    const toml::table *table = node.as_table();
+    if (table == nullptr) {
+      return tl::unexpected(config_error(file, line, "handlers." + std::string(name.str()), "it is no table",
+                                         "write [handlers." + std::string(name.str()) + "]"));
+    }
+    auto type = read_handler(*table, std::string(name.str()), file, line);
+    if (!type) return tl::unexpected(type.error());
+    types.push_back(std::move(*type));
+  }
+  return types;
+}
+
+} // namespace onced::tools
