@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Verifies the handlers of tools/handlers against what docs/handlers.md promises of a handler: what they print, their exit codes, and
-what they leave behind, run as a worker runs them: with the payload on stdin and no environment but what is listed. Does not
-verify the worker that runs them."""
+what they leave behind, run as a worker runs them: with the payload on stdin and no environment but what is listed; and that the
+page shows them as they are. Does not verify the worker that runs them."""
 import gzip
 import json
 import os
@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 import tempfile
+import tomllib
 import unittest
 
 sys.dont_write_bytecode = True  # into the source tree
 from provider import PATIENCE_S, ROOT, ProviderTest, end_with_parent  # noqa: E402
 
 HANDLERS = ROOT / "tools/handlers"
+PAGE = (ROOT / "docs/handlers.md").read_text()
 KEY, TOKEN = "5e" * 32, "0" * 30 + "1f"
 ONCED = {"ONCED_OPERATION_ID": "op-1", "ONCED_IDEMPOTENCY_KEY": KEY, "ONCED_ATTEMPT": "1", "ONCED_FENCING_TOKEN": TOKEN}
 CHARGE = {"account": "kim", "cents": 1200}
@@ -153,6 +155,21 @@ class Charge(HandlerTest):
     def test_without_an_answer_of_the_provider_it_stays_unknown(self):
         code, result = self.reconcile(NOBODY)
         self.assertEqual((True, None), (code != 0, result))
+
+
+class Page(unittest.TestCase):
+    def example(self, name):
+        return PAGE.split(f"<!-- example: {name} -->\n")[1].split("```")[1].split("\n", 1)[1]
+
+    def test_it_shows_the_handlers_as_they_are(self):
+        for name in ("compress.sh", "charge.py"):
+            self.assertIn(self.example(name), (HANDLERS / name).read_text())
+
+    def test_the_programs_of_its_configuration_are_there(self):
+        configuration = tomllib.loads(self.example("onced.toml, compress") + self.example("onced.toml, charge"))
+        programs = [command[0] for handler in configuration["handlers"].values()
+                    for command in (handler["command"], handler.get("reconcile")) if command]
+        self.assertEqual(sorted(str(path.relative_to(ROOT)) for path in HANDLERS.iterdir()), sorted(programs))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ file=$(LC_ALL=C sed -n 's/^{"file":"\([A-Za-z0-9][A-Za-z0-9._-]*\)"}$/\1/p')
 cd "$FILES"
 [ -f "$file" ] || refuse "there is no file $file in $FILES"
 
-# The key is the job's at every attempt, and no other job's: so is the name of the unfinished file.
+# The key is the job's each time it runs, and no other job's: so is the name of the unfinished file.
 part=.$ONCED_IDEMPOTENCY_KEY.part
 gzip -c -n "$file" >"$part"
 sync "$part" # on the disk before the job counts as done, as onced does not know of it
