@@ -210,6 +210,8 @@ void add_send(Commands &commands, CLI::App &root) {
                sender.acknowledgement_timeout);
   add_duration(app, "--acknowledgement-timeout-max", "And at most so late (default 30s)",
                sender.acknowledgement_timeout_max);
+  add_duration(app, "--ask-again", "Ask so often for the final outcome of an accepted job (default 30s)",
+               sender.accepted_ask_again);
   app.add_option("--outbox", sender.outbox,
                  "Keep jobs here until they are settled; without FILE, go on with those that are left")
       ->type_name("DIR");

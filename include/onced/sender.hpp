@@ -35,6 +35,7 @@ struct SenderOptions {
   std::optional<SenderId> sender_id;                       // none: the outbox's, or else a random one
   std::chrono::milliseconds acknowledgement_timeout{1000}; // before the first resend; doubles with each attempt
   std::chrono::milliseconds acknowledgement_timeout_max{30'000};
+  std::chrono::milliseconds accepted_ask_again = limits::accepted_ask_again; // for the final outcome of a queued job
   std::size_t window_jobs = limits::window_jobs_max;
 
   std::filesystem::path outbox;                            // its directory, created when absent; empty: in memory

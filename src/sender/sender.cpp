@@ -77,6 +77,7 @@ RedeliveryOptions redelivery_options(const SenderOptions &options) {
   redelivery.window_jobs_max = std::min(options.window_jobs, limits::window_jobs_max);
   redelivery.acknowledgement_timeout = options.acknowledgement_timeout;
   redelivery.acknowledgement_timeout_max = options.acknowledgement_timeout_max;
+  redelivery.accepted_ask_again = options.accepted_ask_again;
   return redelivery;
 }
 
