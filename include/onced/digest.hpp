@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "onced/bytes.hpp"
@@ -32,6 +33,15 @@ void assign_key(const Job &job, Key &key);
 // The keys behind the two ways to ask for a row. The lengths must be within limits.hpp.
 [[nodiscard]] Key key_of_operation(std::string_view type, std::string_view operation_id);
 [[nodiscard]] Key key_of_effect(std::string_view effect_key);
+
+// What a key is made of, as views into its bytes: an effect key alone, or type and operation id.
+struct KeyParts {
+  std::string_view type;
+  std::string_view operation_id;
+  std::string_view effect_key;
+};
+// Nothing where the bytes are those of no key.
+[[nodiscard]] std::optional<KeyParts> parts_of_key(BytesView key);
 
 // What "the same payload" means, for the same reader; `Digester::intent` makes it.
 inline constexpr std::string_view digest_definition = "SHA-256 over the version of the canonical form, type and "

@@ -3,6 +3,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "onced/ids.hpp"
 
@@ -15,6 +16,9 @@ struct FencingToken {
 
   auto operator<=>(const FencingToken &) const = default; // NOLINT(modernize-use-nullptr): a 0 of the compiler's own
 };
+
+// 32 hexadecimal digits. Two texts compare as their tokens do.
+[[nodiscard]] std::string text_of(const FencingToken &token);
 
 // The boot count in an id of an opening: its first eight bytes, the most significant first.
 [[nodiscard]] constexpr std::uint64_t boot_count_of(const BootId &boot) {

@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 
 #include "job/check.hpp"
+#include "job/utf8.hpp"
 #include "onced/limits.hpp"
 
 namespace onced {
@@ -34,6 +35,15 @@ void assign_effect(std::string_view effect_key, Bytes &out) {
   ONCED_CHECK(!effect_key.empty() && effect_key.size() <= limits::effect_key_bytes_max);
   out.assign(1, effect_tag);
   append_prefixed(out, effect_key);
+}
+
+// The next part of a key, taken off it; empty where there is none.
+std::string_view take_prefixed(BytesView &key) {
+  const std::size_t size = key.empty() ? 0 : static_cast<unsigned char>(key.front());
+  if (size == 0 || key.size() <= size || !utf8::valid(key.substr(1, size))) return {};
+  const std::string_view part = key.substr(1, size);
+  key.remove_prefix(1 + size);
+  return part;
 }
 
 // Gathers small pieces, since each call into OpenSSL costs as much as hashing a few dozen bytes.
@@ -76,6 +86,22 @@ Key key_of_effect(std::string_view effect_key) {
   Key key;
   assign_effect(effect_key, key.bytes);
   return key;
+}
+
+std::optional<KeyParts> parts_of_key(BytesView key) {
+  if (key.empty()) return std::nullopt;
+  const char tag = key.front();
+  key.remove_prefix(1);
+  KeyParts parts;
+  if (tag == effect_tag) {
+    parts.effect_key = take_prefixed(key);
+  } else if (tag == operation_tag) {
+    parts.type = take_prefixed(key);
+    parts.operation_id = take_prefixed(key);
+  }
+  const bool complete = !parts.effect_key.empty() || (!parts.type.empty() && !parts.operation_id.empty());
+  if (!complete || !key.empty()) return std::nullopt;
+  return parts;
 }
 
 class Digester::Impl {

@@ -1,4 +1,5 @@
 #include "onced/ids.hpp"
+#include "onced/fencing_token.hpp"
 
 namespace onced {
 namespace {
@@ -35,6 +36,15 @@ std::optional<Bytes> from_hex(std::string_view hex) {
     bytes += static_cast<char>(*high << 4U | *low);
   }
   return bytes;
+}
+
+std::string text_of(const FencingToken &token) {
+  Bytes bytes;
+  for (const std::uint64_t number : {token.boot, token.count}) {
+    for (int shift = 56; shift >= 0; shift -= 8)
+      bytes.push_back(static_cast<char>(number >> static_cast<unsigned>(shift)));
+  }
+  return to_hex(bytes);
 }
 
 } // namespace onced

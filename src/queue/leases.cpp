@@ -3,19 +3,9 @@
 #include <algorithm>
 
 #include "job/check.hpp"
-#include "onced/ids.hpp"
 #include "onced/limits.hpp"
 
 namespace onced::queue {
-
-std::string text_of(const FencingToken &token) {
-  Bytes bytes;
-  for (const std::uint64_t number : {token.boot, token.count}) {
-    for (int shift = 56; shift >= 0; shift -= 8)
-      bytes.push_back(static_cast<char>(number >> static_cast<unsigned>(shift)));
-  }
-  return to_hex(bytes);
-}
 
 Leases::Type::Type(const LeaseOptions &of_type) : options(of_type), backoff(of_type.backoff, of_type.backoff_max) {
   ONCED_CHECK(options.concurrency > 0 && options.max_receive_count > 0 && options.jobs_max >= options.concurrency);

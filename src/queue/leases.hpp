@@ -21,9 +21,6 @@ namespace onced::queue {
 
 using onced::FencingToken;
 
-// 32 hexadecimal digits. Two texts compare as their tokens do.
-[[nodiscard]] std::string text_of(const FencingToken &token);
-
 // How the queued jobs of one type are leased.
 struct LeaseOptions {
   std::string type;

@@ -57,6 +57,26 @@ TEST_CASE("ids of the greatest length fit their one-byte lengths") {
   CHECK(key_of_effect(Bytes(255, 'e')).bytes.size() == 257);
 }
 
+TEST_CASE("a key tells what it is made of and other bytes are no key") {
+  const Key operation = key_of_operation("sum", Bytes(255, 'i'));
+  const auto parts = parts_of_key(operation.bytes);
+  REQUIRE(parts.has_value());
+  CHECK(parts->type == "sum");
+  CHECK(parts->operation_id == Bytes(255, 'i'));
+  CHECK(parts->effect_key.empty());
+  const Key effect = key_of_effect("order-7");
+  CHECK(parts_of_key(effect.bytes)->effect_key == "order-7");
+  CHECK(parts_of_key(effect.bytes)->type.empty());
+  for (const Bytes &whole : {operation.bytes, effect.bytes}) {
+    for (std::size_t size = 0; size < whole.size(); ++size)
+      CHECK(!parts_of_key(whole.substr(0, size)));
+    CHECK(!parts_of_key(whole + "x"));
+  }
+  CHECK(!parts_of_key("\x03\x01x"));
+  CHECK(!parts_of_key("\x02\x01\xFF"));
+  CHECK(!parts_of_key(Bytes("\x01\x00\x01x", 4)));
+}
+
 TEST_CASE("plain digests are those of SHA-256") {
   Digester digester;
   CHECK(to_hex(digester.plain("").view()) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");

@@ -17,10 +17,10 @@ namespace {
 
 using namespace std::chrono_literals;
 using onced::MonotonicTime;
+using onced::text_of;
 using onced::queue::FencingToken;
 using onced::queue::LeaseOptions;
 using onced::queue::Leases;
-using onced::queue::text_of;
 using Added = Leases::Added;
 using Obstacle = Leases::Obstacle;
 using Settlement = Leases::Settlement;
