@@ -278,7 +278,8 @@ public:
   [[nodiscard]] Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
 
   // Removes the dead letter, damaged or not, on stable storage in every mode, and leaves an audit row. That of a queued
-  // job that has failed frees its key: delivered again, the job is a new one. (Damaged, it cannot say which key.)
+  // job that has failed frees its key: delivered again, the job is a new one. (Damaged, it cannot say which key, which
+  // is then looked for by a scan.)
   // Errors: `not_found`, `usage`, `store_unavailable`: as `redrive`.
   [[nodiscard]] Result<void> purge(const DeadLetterId &id, const Operator &who);
 

@@ -164,8 +164,10 @@ Result<std::optional<bool>> DeadLetterChanges::try_purge(const DeadLetterId &id,
   rocksdb::Status status;
   if (seen) {
     parse(*seen);
-    status = find_claim(id, claims);
+  } else {
+    status = find_job(id);
   }
+  if (status.ok()) status = find_claim(id, claims);
   if (status.ok()) status = lock_letter(id, locked);
   if (status.ok() && (!locked.exists || locked.letter.has_value() != seen.has_value())) {
     abandon();
@@ -185,6 +187,24 @@ Result<std::optional<bool>> DeadLetterChanges::try_purge(const DeadLetterId &id,
   abandon();
   if (is_retryable(status)) return std::nullopt;
   return tl::unexpected(write_error(status, context_.database.path()));
+}
+
+// The job of a damaged dead letter, which cannot say it: where it is a queued one that has failed, its row tells by its
+// key and digest whose it is. What of the rows cannot be read is left as it is.
+rocksdb::Status DeadLetterChanges::find_job(const DeadLetterId &id) {
+  defect_ = JobDefect::malformed;
+  const std::unique_ptr<rocksdb::Iterator> rows(
+      context_.database.db()->NewIterator(scan_options(), context_.database.operations()));
+  for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
+    const auto row = decoder_.operation(view_of(rows->value()));
+    if (!row || row->phase != Phase::failed) continue;
+    key_.bytes.assign(view_of(rows->key()));
+    digest_ = row->digest;
+    if (dead_letter_id(key_, digest_, Outcome::failed, digester_) != id) continue;
+    defect_.reset();
+    return {};
+  }
+  return rows->status().IsCorruption() ? rocksdb::Status() : rows->status();
 }
 
 // Whether the key's row is there only because of this dead letter: that of a queued job that has failed.

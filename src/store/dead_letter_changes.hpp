@@ -40,6 +40,7 @@ private:
 
   // Nothing: it lost a race and wrote nothing.
   [[nodiscard]] Result<std::optional<bool>> try_purge(const DeadLetterId &id, const Operator &who);
+  [[nodiscard]] rocksdb::Status find_job(const DeadLetterId &id);
   [[nodiscard]] rocksdb::Status find_claim(const DeadLetterId &id, bool &claims);
   [[nodiscard]] rocksdb::Status put_resolution(const Key &key, LockedJob &held,
                                                const std::optional<Bytes> &applied_result);

@@ -697,6 +697,35 @@ TEST_CASE("a purge of a failed queued job frees its key") {
   harness.check_sound();
 }
 
+TEST_CASE("a purge of a damaged dead letter of a failed queued job frees its key and no other") {
+  QueueHarness harness;
+  CHECK(outcomes_of(harness.commit({slow_job("a"), slow_job("b"), slow_job("d")})) == Outcomes(3, Outcome::accepted));
+  CHECK(harness.commit({job_bytes("c", {1}), job_bytes("c", {2})}).at(1).outcome == Outcome::conflict);
+  for (const char *id : {"a", "b"}) {
+    CHECK(harness.receive(id).answer == Answer::job);
+    CHECK(harness.settle(id, refused("no")) == QueueSettled::failed);
+  }
+  const auto letters = harness.dead_letters();
+  REQUIRE(letters.size() == 3); // two that failed and a conflict
+  harness.close();
+  {
+    RawDatabase raw(harness.directory.path());
+    for (const DeadLetter &letter : letters)
+      if (letter.operation_id != "a") raw.put("dead_letters", letter.id.view(), "garbage");
+  }
+  harness.open();
+  for (const DeadLetter &letter : letters)
+    if (letter.operation_id != "a") CHECK(harness.store->purge(letter.id, kim).has_value());
+  CHECK(!harness.row("b", "slow"));
+  CHECK(harness.row("a", "slow")->phase == Phase::failed);
+  CHECK(harness.row("c")->phase == Phase::committed);
+  CHECK(harness.row("d", "slow")->phase == Phase::pending);
+  CHECK(harness.counts().dead_letters == 1);
+  CHECK(harness.store->audit(10, 0)->size() == 2);
+  harness.reopen();
+  CHECK(harness.commit_one(slow_job("b", 2)).outcome == Outcome::accepted);
+}
+
 TEST_CASE("a purge of another dead letter of a key frees nothing") {
   QueueHarness harness;
   CHECK(harness.commit({slow_job("a", 1), slow_job("a", 2)}).size() == 2);
