@@ -37,7 +37,7 @@ inline constexpr std::size_t envelope_bytes_max = 64;
 inline constexpr std::size_t job_bytes_max = message_bytes_max - envelope_bytes_max;
 // A query or greeting of a peer is a few ids.
 inline constexpr std::size_t query_bytes_max = 4096;
-// Rows of one answer to `dead-letters list`; the asker pages on.
+// Rows of one answer to `dead-letters list`, `pending list` or `audit`; the asker pages on.
 inline constexpr std::size_t rows_per_answer_max = 100;
 // Messages waiting in one peer's pipe, each way. With the size of a message it bounds the memory of a peer. A worker
 // lets fewer messages of jobs wait where its memory is short (WorkerOptions::memory_bytes).
@@ -92,7 +92,7 @@ inline constexpr std::size_t dead_letters_scanned_max = 10'000;
 // Queued jobs in custody, and their bytes. At either a queued job that is new is answered `busy`: its sender keeps it.
 inline constexpr std::uint64_t queue_jobs_max = 1'000'000;
 inline constexpr std::uint64_t queue_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
-// Rows of the queue looked at for one page of those that wait for their owner.
+// Rows of the queue looked at for one page of those that wait for their owner, or are of one type.
 inline constexpr std::size_t queue_scanned_max = 10'000;
 // Times a queued job is handed to its handler before it is a dead letter, where its type does not say.
 inline constexpr std::uint32_t max_receive_count = 5;
@@ -171,7 +171,9 @@ static_assert(dead_letter_bytes_max >= message_bytes_max, "any one dead letter h
 static_assert(queue_bytes_max >= message_bytes_max, "any one queued job has room");
 static_assert(message_bytes_max + queue_errors_kept_max * queue_error_bytes_max + 16 * detail_bytes_max <=
                   answer_bytes_max,
-              "a dead letter with its errors fits an answer");
+              "a dead letter or a queued job with its errors fits an answer");
+static_assert(answer_bytes_max >= rows_per_answer_max * (queue_error_bytes_max + 4 * detail_bytes_max),
+              "any page of the queue, each job with its last error, fits an answer");
 static_assert(command_output_bytes_max >= 2 * result_bytes_max, "the largest result fits a command's output");
 static_assert(handler_concurrency_max <= handler_threads_max, "any one type can have the threads that it may ask for");
 static_assert(network_queries_waiting_max < queries_waiting_max, "the operator can always ask");

@@ -12,14 +12,15 @@ JobQueue::~JobQueue() = default;
 // --- Reading --------------------------------------------------------------------------------------------------------
 
 Result<QueuePage> JobQueue::queued(BytesView after, std::size_t rows) const {
-  return page(after, rows, false, SIZE_MAX);
+  return page(after, rows, {}, SIZE_MAX);
 }
 
-Result<QueuePage> JobQueue::held(BytesView after, std::size_t rows) const {
-  return page(after, rows, true, limits::queue_scanned_max);
+Result<QueuePage> JobQueue::find_queued(BytesView after, std::size_t rows, const QueueFilter &filter) const {
+  return page(after, rows, filter, limits::queue_scanned_max);
 }
 
-Result<QueuePage> JobQueue::page(BytesView after, std::size_t rows, bool held_only, std::size_t scanned_max) const {
+Result<QueuePage> JobQueue::page(BytesView after, std::size_t rows, const QueueFilter &filter,
+                                 std::size_t scanned_max) const {
   QueuePage page;
   if (context_.database.queue() == nullptr) return page;
   RecordDecoder decoder;
@@ -38,7 +39,8 @@ Result<QueuePage> JobQueue::page(BytesView after, std::size_t rows, bool held_on
     ++scanned;
     auto row = decoder.queued(view_of(iterator->value()));
     if (!row) ++page.damaged;
-    if (!row || (held_only && row->state != QueueState::held)) continue;
+    if (!row || (filter.held_only && row->state != QueueState::held)) continue;
+    if (!filter.type.empty() && row->type != filter.type) continue;
     row->bytes = Bytes();
     page.entries.push_back({.key = Bytes(key), .row = std::move(*row)});
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,12 @@ class QueueLane;
 struct QueueEntry {
   Bytes key;
   QueueRow row;
+};
+
+// Which rows of the queue; an empty text is any.
+struct QueueFilter {
+  bool held_only = false;
+  std::string_view type = {};
 };
 
 struct QueuePage {
@@ -95,9 +102,12 @@ public:
   // Up to `rows` rows in the order of their keys, from the one after `after`, which is empty at first. One that is
   // leased or calling under an older boot was left so by a crash. Errors: `store_unavailable`, `corrupt`.
   [[nodiscard]] Result<QueuePage> queued(BytesView after, std::size_t rows) const;
-  // Those that are held, of at most limits::queue_scanned_max that are looked at; so a page may be empty and yet have a
-  // next one. Errors as above.
-  [[nodiscard]] Result<QueuePage> held(BytesView after, std::size_t rows) const;
+  // Those that the filter wants, of at most limits::queue_scanned_max that are looked at; so a page may be empty and
+  // yet have a next one. Errors as above.
+  [[nodiscard]] Result<QueuePage> find_queued(BytesView after, std::size_t rows, const QueueFilter &filter) const;
+  [[nodiscard]] Result<QueuePage> held(BytesView after, std::size_t rows) const {
+    return find_queued(after, rows, {.held_only = true});
+  }
   // One row, with the job's bytes; nothing where there is none. Errors: `corrupt`: it is damaged; `store_unavailable`.
   [[nodiscard]] Result<std::optional<QueueRow>> find(BytesView key) const;
 
@@ -123,7 +133,7 @@ public:
   [[nodiscard]] Result<QueueSettled> exhaust(BytesView key, std::string_view error);
 
 private:
-  [[nodiscard]] Result<QueuePage> page(BytesView after, std::size_t rows, bool held_only,
+  [[nodiscard]] Result<QueuePage> page(BytesView after, std::size_t rows, const QueueFilter &filter,
                                        std::size_t scanned_max) const;
   template <class Work> auto with_lane(Work &&work) -> decltype(work(std::declval<QueueLane &>()));
 

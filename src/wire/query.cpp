@@ -8,6 +8,7 @@
 #include "job/messagepack.hpp"
 #include "job/utf8.hpp"
 #include "onced/limits.hpp"
+#include "store/job_queue.hpp"
 #include "wire/messages.hpp"
 #include "wire/sockets.hpp"
 
@@ -21,6 +22,7 @@ constexpr std::size_t request_tokens_max = 16;
 
 constexpr std::string_view query_redrive = "dead-letters redrive";
 constexpr std::string_view query_purge = "dead-letters purge";
+constexpr std::string_view query_resolve = "pending resolve";
 constexpr std::string_view query_audit = "audit";
 constexpr std::string_view query_verify = "verify";
 
@@ -28,11 +30,13 @@ Error request_error(const std::string &concerns, const std::string &cause) {
   return {.code = ErrorCode::usage, .concerns = concerns, .cause = cause, .remedy = "see docs/protocol.md, Queries"};
 }
 
-// A request: names and values that are strings, and some that are numbers.
+// A request: names and values that are strings, and a few of another kind.
 struct Request {
   std::map<std::string, std::string, std::less<>> texts;
   std::optional<std::uint64_t> rows;
   std::optional<std::uint64_t> after_number; // of the audit
+  std::optional<Bytes> result;               // of a resolution
+  bool held_only = false;                    // of queued jobs
 
   [[nodiscard]] const std::string *text(std::string_view name) const {
     const auto found = texts.find(name);
@@ -50,6 +54,10 @@ std::optional<Request> read_request(BytesView bytes) {
     const messagepack::Token *value = reader.peek();
     if (name == "rows") {
       request.rows = reader.positive();
+    } else if (name == "result") {
+      request.result = reader.binary();
+    } else if (name == "held") {
+      request.held_only = reader.boolean();
     } else if (name == "after" && value != nullptr && value->kind == messagepack::Kind::positive) {
       request.after_number = reader.positive();
     } else {
@@ -74,9 +82,17 @@ Writer &write_digest(Writer &writer, std::string_view name, const std::optional<
   return digest ? writer.string(to_hex(digest->view())) : writer.nil();
 }
 
-// --- get ----------------------------------------------------------------------------------------------------------
+// 3 pairs.
+Writer &write_ids(Writer &writer, std::string_view operation_id, std::string_view type, std::string_view effect_key) {
+  write_text(writer, "operation_id", operation_id);
+  write_text(writer, "type", type);
+  return write_text(writer, "effect_key", effect_key);
+}
+
+// --- One key ------------------------------------------------------------------------------------------------------
 
 Result<Key> requested_key(const Request &request) {
+  const std::string &query = request.texts.at("query");
   const std::string *effect_key = request.text("effect_key");
   const std::string *operation_id = request.text("operation_id");
   const std::string *type = request.text("type");
@@ -84,13 +100,19 @@ Result<Key> requested_key(const Request &request) {
     return key_of_effect(*effect_key);
   }
   if (operation_id == nullptr || operation_id->empty() || operation_id->size() > limits::operation_id_bytes_max) {
-    return tl::unexpected(request_error("get", "it needs an operation id or an effect key of 1 to 255 bytes"));
+    return tl::unexpected(request_error(query, "it needs an operation id or an effect key of 1 to 255 bytes"));
   }
   const std::string_view asked_type = type != nullptr ? std::string_view(*type) : std::string_view("sum");
   if (asked_type.empty() || asked_type.size() > limits::type_bytes_max) {
-    return tl::unexpected(request_error("get", "a type has 1 to 64 bytes"));
+    return tl::unexpected(request_error(query, "a type has 1 to 64 bytes"));
   }
   return key_of_operation(asked_type, *operation_id);
+}
+
+Bytes answer_absent() {
+  Bytes out;
+  Writer(out).map(1).string("found").boolean(false);
+  return out;
 }
 
 Bytes encode_row(const OperationRow &row) {
@@ -114,10 +136,7 @@ Result<Bytes> answer_get(const Store &store, const Request &request) {
   if (!key) return tl::unexpected(key.error());
   const auto row = store.get(*key);
   if (!row) return tl::unexpected(row.error());
-  if (row->has_value()) return encode_row(**row);
-  Bytes out;
-  Writer(out).map(1).string("found").boolean(false);
-  return out;
+  return row->has_value() ? encode_row(**row) : answer_absent();
 }
 
 // --- count --------------------------------------------------------------------------------------------------------
@@ -139,13 +158,17 @@ Result<Bytes> answer_count(const Store &store) {
 
 // --- dead letters -------------------------------------------------------------------------------------------------
 
-// What a list shows of a dead letter: 9 pairs.
+void write_errors(Writer &writer, const std::vector<std::string> &errors) {
+  writer.string("errors").array(errors.size());
+  for (const std::string &error : errors)
+    writer.string(error);
+}
+
+// What is told of a dead letter in a list and beside its bytes: 9 pairs.
 void write_summary(Writer &writer, const DeadLetter &letter) {
   writer.string("id").string(to_hex(letter.id.view())).string("reason").string(traits_of(letter.reason).name);
   write_text(writer, "detail", letter.detail);
-  write_text(writer, "operation_id", letter.operation_id);
-  write_text(writer, "type", letter.type);
-  write_text(writer, "effect_key", letter.effect_key);
+  write_ids(writer, letter.operation_id, letter.type, letter.effect_key);
   writer.string("deliveries").positive(letter.deliveries);
   writer.string("first_at_us").positive(microseconds_of(letter.first_at));
   writer.string("last_at_us").positive(microseconds_of(letter.last_at));
@@ -193,8 +216,9 @@ Result<Bytes> answer_list(const Store &store, const Request &request) {
   const bool filtered = filter->reason || !filter->type.empty();
   writer.map(filtered ? 2 : 1).string("rows").array(page->letters.size());
   for (const DeadLetter &letter : page->letters) {
-    writer.map(9);
+    writer.map(letter.effect_unknown ? 10 : 9);
     write_summary(writer, letter);
+    if (letter.effect_unknown) writer.string("effect_unknown").boolean(true);
   }
   if (!filtered) return out;
   writer.string("next");
@@ -207,14 +231,11 @@ Result<Bytes> answer_show(const Store &store, const Request &request) {
   if (!id) return tl::unexpected(id.error());
   const auto letter = store.dead_letter(*id);
   if (!letter) return tl::unexpected(letter.error());
+  if (!letter->has_value()) return answer_absent();
+  const DeadLetter &row = **letter;
   Bytes out;
   Writer writer(out);
-  if (!letter->has_value()) {
-    writer.map(1).string("found").boolean(false);
-    return out;
-  }
-  const DeadLetter &row = **letter;
-  writer.map(18).string("found").boolean(true);
+  writer.map(20).string("found").boolean(true);
   write_summary(writer, row);
   writer.string("bytes").binary(row.bytes);
   writer.string("sender").string(to_hex(row.sender.view())).string("sequence").positive(number_of(row.sequence));
@@ -222,6 +243,64 @@ Result<Bytes> answer_show(const Store &store, const Request &request) {
   writer.string("receives").positive(row.receives).string("redrives").positive(row.redrives);
   write_digest(writer, "stored_digest", row.stored_digest);
   write_digest(writer, "offered_digest", row.offered_digest);
+  write_errors(writer, row.errors);
+  writer.string("effect_unknown").boolean(row.effect_unknown);
+  return out;
+}
+
+// --- queued jobs --------------------------------------------------------------------------------------------------
+
+// What is told of a queued job in a list: 12 pairs with its last error, and 11 without.
+void write_queued(Writer &writer, const store::QueueRow &row) {
+  write_ids(writer, row.operation_id, row.type, row.effect_key);
+  writer.string("state").string(name_of(row.state));
+  write_text(writer, "owner", row.owner);
+  writer.string("effect_unknown").boolean(row.effect_unknown);
+  writer.string("receives").positive(row.receives).string("receives_total").positive(row.receives_total);
+  writer.string("redrives").positive(row.redrives);
+  writer.string("accepted_at_us").positive(microseconds_of(row.accepted_at));
+  writer.string("changed_at_us").positive(microseconds_of(row.changed_at));
+}
+
+Result<Bytes> answer_pending_list(const Store &store, const Request &request) {
+  const std::string *hex = request.text("after");
+  const auto after = hex != nullptr ? from_hex(*hex) : std::optional<Bytes>(Bytes());
+  if (!after || request.after_number) return tl::unexpected(request_error("after", "it is a key in hexadecimal"));
+  const std::string *type = request.text("type");
+  const auto page = store.queue().find_queued(
+      *after, requested_rows(request),
+      {.held_only = request.held_only, .type = type != nullptr ? std::string_view(*type) : std::string_view()});
+  if (!page) return tl::unexpected(page.error());
+  Bytes out;
+  Writer writer(out);
+  writer.map(3).string("rows").array(page->entries.size());
+  for (const store::QueueEntry &entry : page->entries) {
+    writer.map(12);
+    write_queued(writer, entry.row);
+    write_text(writer, "error", entry.row.errors.empty() ? std::string_view() : entry.row.errors.back());
+  }
+  writer.string("next");
+  page->next ? writer.string(to_hex(*page->next)) : writer.nil();
+  writer.string("damaged").positive(page->damaged);
+  return out;
+}
+
+Result<Bytes> answer_pending_show(const Store &store, const Request &request) {
+  const auto key = requested_key(request);
+  if (!key) return tl::unexpected(key.error());
+  const auto found = store.queue().find(key->bytes);
+  if (!found) return tl::unexpected(found.error());
+  if (!found->has_value()) return answer_absent();
+  const store::QueueRow &row = **found;
+  Bytes out;
+  Writer writer(out);
+  writer.map(18).string("found").boolean(true);
+  write_queued(writer, row);
+  write_errors(writer, row.errors);
+  write_text(writer, "token", row.token == FencingToken{} ? std::string() : text_of(row.token));
+  writer.string("bytes").binary(row.bytes);
+  writer.string("sender").string(to_hex(row.sender.view())).string("sequence").positive(number_of(row.sequence));
+  writer.string("issued_at_us").positive(microseconds_of(row.issued_at));
   return out;
 }
 
@@ -260,6 +339,44 @@ Result<Bytes> answer_purge(Store &store, const Request &request) {
   return out;
 }
 
+// What the owner of a held job says of its effect: the result in canonical form, or nothing where it is absent.
+Result<std::optional<Bytes>> requested_effect(const Request &request) {
+  const std::string *effect = request.text("effect");
+  const bool applied = effect != nullptr && *effect == "applied";
+  const bool absent = effect != nullptr && *effect == "absent";
+  if ((!applied && !absent) || applied != request.result.has_value()) {
+    return tl::unexpected(request_error("effect", "it is applied, with a result, or absent, without one"));
+  }
+  if (absent) return std::optional<Bytes>();
+  JobParser parser;
+  HandlerResult result = in_canonical_form(Done{*request.result}, parser);
+  if (const auto *failed = std::get_if<Failed>(&result)) {
+    return tl::unexpected(request_error("result", failed->detail));
+  }
+  return std::optional<Bytes>(std::move(std::get<Done>(result).result));
+}
+
+Result<Bytes> answer_resolve(Store &store, const Request &request) {
+  const auto key = requested_key(request);
+  if (!key) return tl::unexpected(key.error());
+  const auto result = requested_effect(request);
+  if (!result) return tl::unexpected(result.error());
+  const auto resolved = store.resolve(*key, *result, requested_operator(request));
+  if (!resolved) return tl::unexpected(resolved.error());
+  const Outcome outcome = result->has_value() ? Outcome::stored : Outcome::accepted;
+  Bytes out;
+  Writer(out).map(2).string("outcome").string(traits_of(outcome).name).string("resolved").boolean(true);
+  return out;
+}
+
+// Whose change it was: a dead letter's, by its id, or that of a queued job, by what its key is made of.
+void write_subject(Writer &writer, const AuditRow &row) {
+  writer.string("id");
+  row.dead_letter == DeadLetterId{} ? writer.nil() : writer.string(to_hex(row.dead_letter.view()));
+  const KeyParts parts = parts_of_key(row.key).value_or(KeyParts{});
+  write_ids(writer, parts.operation_id, parts.type, parts.effect_key);
+}
+
 Result<Bytes> answer_audit(const Store &store, const Request &request) {
   const auto rows = store.audit(requested_rows(request), request.after_number.value_or(0));
   if (!rows) return tl::unexpected(rows.error());
@@ -267,8 +384,9 @@ Result<Bytes> answer_audit(const Store &store, const Request &request) {
   Writer writer(out);
   writer.map(1).string("rows").array(rows->size());
   for (const AuditRow &row : *rows) {
-    writer.map(7).string("number").positive(row.number).string("changed_at_us").positive(microseconds_of(row.at));
-    writer.string("action").string(row.action).string("id").string(to_hex(row.dead_letter.view()));
+    writer.map(10).string("number").positive(row.number).string("changed_at_us").positive(microseconds_of(row.at));
+    writer.string("action").string(row.action);
+    write_subject(writer, row);
     write_text(writer, "outcome", row.outcome);
     writer.string("by").string(row.by).string("why").string(row.why);
   }
@@ -282,8 +400,9 @@ Result<Bytes> answer_verify(const Store &store) {
   if (!found) return tl::unexpected(found.error());
   Bytes out;
   Writer writer(out);
-  writer.map(8).string("tables").positive(found->tables).string("table_bytes").positive(found->table_bytes);
+  writer.map(9).string("tables").positive(found->tables).string("table_bytes").positive(found->table_bytes);
   writer.string("operations").positive(found->operations).string("dead_letters").positive(found->dead_letters);
+  writer.string("queued").positive(found->queued);
   writer.string("audit_rows").positive(found->audit_rows).string("counters").positive(found->counters);
   writer.string("problems").positive(found->problems);
   writer.string("first_problems").array(found->first_problems.size());
@@ -312,6 +431,7 @@ Result<Bytes> change(Store &store, const Handlers &handlers, BytesView bytes) {
   if (!request) return tl::unexpected(request.error());
   if (name == query_redrive) return answer_redrive(store, handlers, *request);
   if (name == query_purge) return answer_purge(store, *request);
+  if (name == query_resolve) return answer_resolve(store, *request);
   return tl::unexpected(request_error(name, "there is no such change"));
 }
 
@@ -324,6 +444,8 @@ Result<Bytes> dispatch(const Store &store, BytesView bytes) {
   if (*name == "count") return answer_count(store);
   if (*name == "dead-letters list") return answer_list(store, *request);
   if (*name == "dead-letters show") return answer_show(store, *request);
+  if (*name == "pending list") return answer_pending_list(store, *request);
+  if (*name == "pending show") return answer_pending_show(store, *request);
   if (*name == query_audit) return answer_audit(store, *request);
   if (*name == query_verify) return answer_verify(store);
   if (*name == "stats") {
@@ -344,6 +466,14 @@ Error no_answer(const std::string &endpoint) {
           .remedy = "check that a worker runs there, or give it longer with --deadline"};
 }
 
+Error too_long(const std::string &endpoint) {
+  return {.code = ErrorCode::usage,
+          .concerns = endpoint,
+          .cause = "the request is longer than the " + std::to_string(limits::query_bytes_max) +
+                   " bytes that a worker reads",
+          .remedy = "make it shorter, or stop the worker: on the database itself it may have any length"};
+}
+
 // Waits for one of `events` on the socket. False when the deadline passes first.
 bool wait_for(zmq::socket_t &socket, short events, MonotonicTime deadline) {
   zmq::pollitem_t item{.socket = socket.handle(), .fd = 0, .events = events, .revents = 0};
@@ -360,6 +490,7 @@ bool wait_for(zmq::socket_t &socket, short events, MonotonicTime deadline) {
 Result<Bytes> exchange(zmq::socket_t &socket, const std::string &endpoint, BytesView request, MonotonicTime deadline) {
   // One question, one answer: nobody else needs to find this peer again, so any id will do.
   const Bytes question = encode_query(SenderId{}, request);
+  if (question.size() > limits::query_bytes_max) return tl::unexpected(too_long(endpoint));
   if (!wait_for(socket, ZMQ_POLLOUT, deadline)) return tl::unexpected(no_answer(endpoint));
   socket.send(zmq::buffer(question), zmq::send_flags::dontwait);
 
@@ -409,7 +540,7 @@ std::string query_name(BytesView request) {
 }
 
 QueryKind kind_of_query(std::string_view name) {
-  if (name == query_redrive || name == query_purge) return QueryKind::changes;
+  if (name == query_redrive || name == query_purge || name == query_resolve) return QueryKind::changes;
   return name == query_audit || name == query_verify ? QueryKind::reads_privately : QueryKind::reads;
 }
 

@@ -4,6 +4,7 @@
 #include "query.hpp"
 #include "fuzz.hpp"
 #include "onced/limits.hpp"
+#include "store/job_queue.hpp"
 #include "support/store_harness.hpp"
 #include "wire/query.hpp"
 
@@ -17,6 +18,7 @@ public:
   Queries() {
     options.block_cache_bytes = std::size_t{1} << 20U;
     options.audit_rows_max = 16;
+    require(handlers.add_queued({.type = "pay", .external = true, .owner = "treasury"}).has_value(), "a type is added");
     open();
     fill();
   }
@@ -25,9 +27,11 @@ public:
 
 private:
   void fill();
+  void end_lease(std::string_view operation_id, store::QueueVerdict verdict);
   void ask_to_change(BytesView request, bool changes);
 
   std::optional<Error> failure_;
+  std::uint64_t leases_ = 0;
 };
 
 // One row of each kind; what a change has removed comes back.
@@ -37,6 +41,21 @@ void Queries::fill() {
   static_cast<void>(commit(std::vector<Bytes>{
       testing::job_bytes("demo-1", {1, 2, 3}), testing::job_bytes("demo-1", {9}), testing::job_bytes(effect),
       testing::job_bytes(unknown), testing::job_bytes("demo-5", {INT64_MAX, 1}), Bytes("no job")}));
+  for (const char *id : {"held", "waiting", "failed"})
+    static_cast<void>(commit_one(testing::job_bytes({.operation_id = id, .numbers = {1}, .type = "pay"})));
+  end_lease("held", store::QueueVerdict::unknown);
+  end_lease("failed", store::QueueVerdict::refused);
+}
+
+// Where the job waits: one that is held, failed or committed stays so.
+void Queries::end_lease(std::string_view operation_id, store::QueueVerdict verdict) {
+  const Key key = key_of_operation("pay", operation_id);
+  const FencingToken token{.boot = boot_count_of(store->boot()), .count = ++leases_};
+  const auto received = store->queue().begin_receive(key.bytes, token, *handlers.queued("pay"));
+  require(received.has_value(), "a job is received, or not");
+  if (received->answer != store::Received::Answer::job) return;
+  require(store->queue().settle(key.bytes, token, {.verdict = verdict, .error = "no answer"}).has_value(),
+          "a lease ends");
 }
 
 bool is_same_counts(const Counts &left, const Counts &right) {

@@ -143,7 +143,15 @@ void write_queries(Corpus corpus) {
         Fields{{"query", "dead-letters list"}, {"reason", "conflict"}, {"type", "sum"}, {"after", id}},
         Fields{{"query", "dead-letters show"}, {"id", id}},
         Fields{{"query", "dead-letters redrive"}, {"id", id}, {"by", "kim"}, {"why", "INC-7"}},
-        Fields{{"query", "dead-letters purge"}, {"id", id}, {"by", "kim"}, {"why", "INC-7"}}}) {
+        Fields{{"query", "dead-letters purge"}, {"id", id}, {"by", "kim"}, {"why", "INC-7"}},
+        Fields{{"query", "pending list"}}, Fields{{"query", "pending list"}, {"type", "pay"}, {"after", id}},
+        Fields{{"query", "pending show"}, {"operation_id", "held"}, {"type", "pay"}},
+        Fields{{"query", "pending resolve"},
+               {"operation_id", "held"},
+               {"type", "pay"},
+               {"effect", "absent"},
+               {"by", "kim"},
+               {"why", "INC-7"}}}) {
     Bytes out;
     Writer writer(out);
     writer.map(fields.size());
@@ -154,6 +162,14 @@ void write_queries(Corpus corpus) {
   Bytes numbers;
   Writer(numbers).map(3).string("query").string("audit").string("rows").positive(2).string("after").positive(1);
   corpus.add(numbers);
+  Bytes held;
+  Writer(held).map(2).string("query").string("pending list").string("held").boolean(true);
+  corpus.add(held);
+  Bytes applied;
+  Writer(applied).map(7).string("query").string("pending resolve").string("operation_id").string("held");
+  Writer(applied).string("type").string("pay").string("effect").string("applied").string("result").binary("\x07");
+  Writer(applied).string("by").string("kim").string("why").string("INC-7");
+  corpus.add(applied);
   Bytes answer;
   Writer(answer).map(3).string("first_at_us").positive(1'764'500'000'000'000).string("sender").string("");
   Writer(answer).string("bytes").binary(std::string_view("\0\xFF", 2));

@@ -888,6 +888,9 @@ TEST_CASE("the queue is listed page by page in the order of its keys") {
       after = *page->next;
     }
     CHECK(listed == held);
+    CHECK(harness.store->queue().find_queued({}, size, {.type = "pay"})->entries.empty());
+    CHECK(harness.store->queue().find_queued({}, size, {.type = "slow"})->entries.size() ==
+          std::min<std::size_t>(size, 25));
   }
 }
 
