@@ -1,7 +1,5 @@
 #include "dead_letters.hpp"
 
-#include <utility>
-
 #include "onced/ids.hpp"
 
 namespace onced::tools {
@@ -24,13 +22,6 @@ Result<std::optional<Json>> print_page(QuerySession &session, const Json &argume
   const auto next = answer->find("next");
   if (next != answer->end()) return next->is_null() ? std::nullopt : std::optional<Json>(*next);
   return rows.empty() ? std::nullopt : std::optional<Json>(rows.back().at("id"));
-}
-
-std::optional<Json> job_of(const Json &row) {
-  const auto bytes = row.find("bytes");
-  if (bytes == row.end() || !bytes->is_binary()) return std::nullopt;
-  const Json::binary_t &binary = bytes->get_binary();
-  return json_of_messagepack(Bytes(binary.begin(), binary.end()), Binaries::refused);
 }
 
 ExitCode finish(Output &output, ExitCode code) {
@@ -71,9 +62,7 @@ ExitCode run_dead_letters_show(const DeadLettersShowOptions &options, Output &ou
     output.line({{"id", to_hex(id->view())}, {"found", false}});
     return finish(output, ExitCode::no);
   }
-  Json row = for_people(*answer);
-  if (auto job = job_of(*answer)) row["job"] = std::move(*job);
-  output.line(row);
+  output.line(with_job(for_people(*answer), *answer));
   return finish(output, ExitCode::ok);
 }
 

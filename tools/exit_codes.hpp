@@ -31,7 +31,7 @@ struct ExitCodeTraits {
 
 inline constexpr std::array<ExitCodeTraits, 11> exit_code_table{{
     {ExitCode::ok, "ok", "done; for send: every job is stored or duplicate"},
-    {ExitCode::no, "no", "a job has another final outcome, or the row asked for is absent"},
+    {ExitCode::no, "no", "a job has another final outcome, or what was asked for is absent"},
     {ExitCode::usage, "usage", "wrong usage of the command"},
     {ExitCode::data, "data", "stored data that cannot be trusted or read: damaged, rows missing, or of a newer format"},
     {ExitCode::no_input, "no-input", "a file, directory or database that must exist does not"},

@@ -24,6 +24,7 @@
 #include "duration.hpp"
 #include "exit_codes.hpp"
 #include "get.hpp"
+#include "pending.hpp"
 #include "rehearse.hpp"
 #include "send.hpp"
 #include "serve.hpp"
@@ -231,16 +232,20 @@ void add_send(Commands &commands, CLI::App &root) {
   command.run = [options](Output &output) { return run_send(*options, output); };
 }
 
+void add_address(CLI::App &app, JobAddress &job) {
+  app.add_option("OPERATION_ID", job.id, "Operation id; with --effect-key, an effect key")->required();
+  app.add_option("--type", job.type, "Type of the job")->capture_default_str();
+  app.add_flag("--effect-key", job.by_effect_key, "Look up by effect key instead of type and operation id");
+}
+
 void add_get(Commands &commands, CLI::App &root) {
-  auto &command = add_command(commands, root, "get", "Print the result of one operation; exit 1 if there is none.",
+  auto &command = add_command(commands, root, "get",
+                              "Print the row of one operation; exit 1 if there is none, or it has no result.",
                               "  onced get demo-1 --data demo.data\n"
                               "  onced get demo-1 --type sum --replies tcp://127.0.0.1:5571\n"
                               "  onced get invoice-7 --effect-key --data demo.data\n");
   auto options = std::make_shared<GetOptions>();
-  CLI::App &app = *command.app;
-  app.add_option("OPERATION_ID", options->id, "Operation id; with --effect-key, an effect key")->required();
-  app.add_option("--type", options->type, "Type of the job")->capture_default_str();
-  app.add_flag("--effect-key", options->by_effect_key, "Look up by effect key instead of type and operation id");
+  add_address(*command.app, options->job);
   add_target(command, options->target);
   command.run = [options](Output &output) { return run_get(*options, output); };
 }
@@ -315,8 +320,58 @@ void add_dead_letters(Commands &commands, CLI::App &root) {
   add_dead_letter_change(purge, run_dead_letters_purge);
 }
 
+void add_pending_resolve(Commands &commands, CLI::App &parent) {
+  auto &command = add_command(
+      commands, parent, "resolve", "Say what became of the unknown effect of a job that is held; exit 1 if none is.",
+      "  onced pending resolve pay-7 --type pay --applied '{\"receipt\":12}' --by kim --data demo.data\n"
+      "  onced pending resolve pay-7 --type pay --absent --by kim --why INC-7 --data demo.data\n");
+  auto options = std::make_shared<PendingResolveOptions>();
+  CLI::App &app = *command.app;
+  add_address(app, options->job);
+  app.add_option("--applied", options->applied, "It took place, with this result: it is committed")->type_name("JSON");
+  app.add_flag("--absent", options->absent, "It did not: the job waits in the queue again");
+  app.add_option("--by", options->by, "Who says so; kept in the audit (required)")->type_name("WHO");
+  app.add_option("--why", options->why, "Why, an incident's reference say; kept in the audit")
+      ->capture_default_str()
+      ->type_name("TEXT");
+  app.add_option("--data", options->data, "Data directory, whether a worker runs on it or not (required)")
+      ->type_name("DIR");
+  add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", options->deadline);
+  command.required = {"--data"};
+  command.run = [options](Output &output) { return run_pending_resolve(*options, output); };
+}
+
+void add_pending(Commands &commands, CLI::App &root) {
+  CLI::App &parent = *root.add_subcommand("pending", "List or show queued jobs, or resolve one that is held.");
+  parent.require_subcommand(1);
+  parent.footer("Examples:\n  onced pending list --held --data demo.data\n"
+                "  onced pending show pay-7 --type pay --data demo.data\n"
+                "  onced pending resolve pay-7 --type pay --absent --by kim --data demo.data\n");
+  auto &list = add_command(commands, parent, "list", "Print a line for each queued job.",
+                           "  onced pending list --data demo.data\n"
+                           "  onced pending list --held --data demo.data\n"
+                           "  onced pending list --type pay --limit 10 --replies tcp://127.0.0.1:5571\n");
+  auto list_options = std::make_shared<PendingListOptions>();
+  list.app->add_flag("--held", list_options->held_only, "Only those that wait for their owner to resolve them");
+  list.app->add_option("--type", list_options->type, "Only those of this type of job");
+  list.app->add_option("--limit", list_options->limit, "Print so many at most (default all)");
+  add_target(list, list_options->target);
+  list.run = [list_options](Output &output) { return run_pending_list(*list_options, output); };
+
+  auto &show =
+      add_command(commands, parent, "show", "Print one queued job with its errors and bytes; exit 1 if absent.",
+                  "  onced pending show pay-7 --type pay --data demo.data\n"
+                  "  onced pending show invoice-7 --effect-key --data demo.data\n");
+  auto show_options = std::make_shared<PendingShowOptions>();
+  add_address(*show.app, show_options->job);
+  add_target(show, show_options->target);
+  show.run = [show_options](Output &output) { return run_pending_show(*show_options, output); };
+
+  add_pending_resolve(commands, parent);
+}
+
 void add_audit(Commands &commands, CLI::App &root) {
-  auto &command = add_command(commands, root, "audit", "Print the redrives and purges that were made, oldest first.",
+  auto &command = add_command(commands, root, "audit", "Print the changes that were made, oldest first.",
                               "  onced audit --data demo.data\n"
                               "  onced audit --after 120 --limit 10 --data demo.data\n");
   auto options = std::make_shared<AuditOptions>();
@@ -507,6 +562,7 @@ ExitCode run(int argc, char **argv) {
   add_get(commands, root);
   add_count(commands, root);
   add_dead_letters(commands, root);
+  add_pending(commands, root);
   add_audit(commands, root);
   add_stats(commands, root);
   add_verify(commands, root);

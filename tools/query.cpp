@@ -221,4 +221,11 @@ Json for_people(const Json &row) {
   return out;
 }
 
+Json with_job(Json line, const Json &answer) {
+  const auto bytes = answer.find("bytes");
+  if (bytes == answer.end() || !bytes->is_binary()) return line;
+  if (auto job = json_of_messagepack(bytes_of(bytes->get_binary()), Binaries::refused)) line["job"] = std::move(*job);
+  return line;
+}
+
 } // namespace onced::tools

@@ -81,6 +81,9 @@ private:
 // depth, in hexadecimal; empty ids null.
 [[nodiscard]] Json for_people(const Json &row);
 
+// The line with the job that the answer's `bytes` are, under `job`; without where they are none that JSON can say.
+[[nodiscard]] Json with_job(Json line, const Json &answer);
+
 // "2026-01-31T12:00:00.000000Z" of microseconds since 1970; null for 0, and the number itself outside years 1 to 9999.
 [[nodiscard]] Json iso_time(std::int64_t microseconds);
 
