@@ -28,9 +28,6 @@ Result<Json> resolution(const PendingResolveOptions &options) {
     return tl::unexpected(usage("--applied, --absent", options.absent ? "both are given" : "none is given",
                                 "say which of the two it is"));
   }
-  if (options.by.empty()) {
-    return tl::unexpected(usage("--by", "a resolution needs it", "say who makes it: the audit keeps it"));
-  }
   request->update({{"effect", options.absent ? "absent" : "applied"}, {"by", options.by}, {"why", options.why}});
   if (options.absent) return request;
   Bytes result;
