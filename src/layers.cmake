@@ -39,6 +39,7 @@ onced_layer(store
   src/store/descriptor.cpp
   src/store/directory_lock.cpp
   src/store/durable_mark.cpp
+  src/store/guarded_run.cpp
   src/store/info_log.cpp
   src/store/job_queue.cpp
   src/store/locked_job.cpp
@@ -50,9 +51,11 @@ onced_layer(store
   src/store/queue_row.cpp
   src/store/records.cpp
   src/store/recount.cpp
+  src/store/running_slots.cpp
   src/store/standing.cpp
   src/store/store.cpp
   src/store/store_keeper.cpp
+  src/store/suspects.cpp
   src/store/tuning.cpp
   src/store/verdict.cpp
   src/store/verifier.cpp)

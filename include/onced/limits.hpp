@@ -94,8 +94,14 @@ inline constexpr std::uint64_t queue_jobs_max = 1'000'000;
 inline constexpr std::uint64_t queue_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
 // Rows of the queue looked at for one page of those that wait for their owner, or are of one type.
 inline constexpr std::size_t queue_scanned_max = 10'000;
-// Times a queued job is handed to its handler before it is a dead letter, where its type does not say.
+// Times a queued job is handed to its handler before it is a dead letter, where its type does not say; and times an
+// inline handler may end the process.
 inline constexpr std::uint32_t max_receive_count = 5;
+// Threads of which it is noted which job their inline handler runs: those that commit, and the one that redrives.
+inline constexpr std::size_t running_slots = worker_threads_max + 1;
+// Jobs whose inline handlers have ended the process, and that are not settled. Each takes a crash to get in; at an
+// opening those with the fewest are forgotten first.
+inline constexpr std::size_t suspects_max = 1024;
 // Handlers of queued jobs: of one type at once, and of all; each is a thread, and often a process.
 inline constexpr unsigned handler_concurrency_max = 64;
 inline constexpr unsigned handler_threads_max = 256;
@@ -167,6 +173,7 @@ static_assert(audit_by_bytes_max + audit_why_bytes_max + 256 <= query_bytes_max,
               "a change with who and why fits a query");
 static_assert(answer_bytes_max >= rows_per_answer_max * 2 * (audit_by_bytes_max + audit_why_bytes_max),
               "any page of the audit fits an answer");
+static_assert(suspects_max >= running_slots, "all that one crash brings have room");
 static_assert(dead_letter_bytes_max >= message_bytes_max, "any one dead letter has room");
 static_assert(queue_bytes_max >= message_bytes_max, "any one queued job has room");
 static_assert(message_bytes_max + queue_errors_kept_max * queue_error_bytes_max + 16 * detail_bytes_max <=

@@ -211,6 +211,18 @@ struct AuditRow {
   Bytes key; // of the job that was resolved; empty: none was
 };
 
+// A job whose inline handler has ended the process, or was running when something else did.
+struct Suspect {
+  Bytes key;
+  std::uint64_t crashes = 0; // at limits::max_receive_count its handler is not run any more, and it is `failed`
+  bool just_now = false;     // the end of the process before this opening is one of them
+};
+
+struct HandlerCrashes {
+  std::vector<Suspect> suspects; // as a rule none; at most limits::suspects_max
+  std::optional<Error> blind;    // why it is not noted which handlers run, so that their crashes cannot be counted
+};
+
 // Rows, counted by scanning: the figure by which effects are counted.
 struct Counts {
   std::uint64_t results = 0;
@@ -299,6 +311,10 @@ public:
   // Reads everything, with its checksums, and holds it against what it must be; takes time in proportion. Damage is
   // told in what it returns. Errors: `store_unavailable`.
   [[nodiscard]] Result<Verification> verify() const;
+
+  // The jobs that run singly, as their inline handlers have ended the process, and are not settled yet. Of a store that
+  // is open for writing.
+  [[nodiscard]] HandlerCrashes handler_crashes() const;
 
   // The id of this opening. Zero when read-only.
   [[nodiscard]] BootId boot() const;

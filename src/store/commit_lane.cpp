@@ -27,7 +27,7 @@ rocksdb::WriteOptions write_options(Durability durability) {
 
 CommitLane::CommitLane(CommitContext context, unsigned number, LaneCounters counters)
     : context_(context), counters_(counters), counters_name_(lane_counters_name(number)),
-      bytes_name_(lane_bytes_name(number)) {}
+      bytes_name_(lane_bytes_name(number)), run_(context.suspects) {}
 
 Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   batch_ = batch;
@@ -126,6 +126,7 @@ rocksdb::Status CommitLane::read_rows() {
 // changed.
 void CommitLane::decide(const Handlers &handlers) {
   letters_.clear();
+  cleared_.clear();
   for (std::size_t at = 0; at < group_count_; ++at)
     give_claim_up(groups_[at]);
   for (std::size_t at = 0; at < batch_.size(); ++at) {
@@ -176,7 +177,8 @@ void CommitLane::settle_by_row(std::size_t at, const KeyRow &row, Branch branch)
 }
 
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
-  Verdict verdict = verdict_of_handler(*batch_[at].job, handlers, parser_);
+  Verdict verdict = run_.verdict(*group.key, *batch_[at].job, handlers, parser_);
+  if (verdict.suspicion == Suspicion::cleared) cleared_.push_back(group.key->bytes);
   if (!verdict.bury && !claim(at, group, verdict.settlement)) {
     verdict.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(queue_full_detail)};
   }
@@ -260,6 +262,7 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
   auto status = claim_keys(patience, handlers);
   if (status.ok()) status = put_letters();
   if (status.ok()) status = put_counters(counters);
+  if (status.ok()) status = clear_suspects();
   if (status.ok() && transaction_->GetNumPuts() == 0) {
     abandon(); // other lanes have written everything, or are about to
     finish_written();
@@ -273,6 +276,8 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
     if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
     counters_ = counters;
     reserved_ = {};
+    for (const Bytes &key : std::exchange(cleared_, {}))
+      context_.suspects.remove(key);
     arrive(KillPoint::worker_after_commit);
     finish_written();
     return Step::committed;
@@ -365,6 +370,14 @@ rocksdb::Status CommitLane::put_letter(const DeadLetterId &id, Letter &letter) {
   }
   encode_dead_letter(*row, record_);
   return transaction_->Put(context_.database.dead_letters(), slice_of(id.view()), slice_of(record_), true);
+}
+
+rocksdb::Status CommitLane::clear_suspects() {
+  for (const Bytes &key : cleared_) {
+    auto status = transaction_->DeleteUntracked(context_.database.meta(), slice_of(crashes_name(key)));
+    if (!status.ok()) return status;
+  }
+  return {};
 }
 
 rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {

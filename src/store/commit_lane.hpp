@@ -11,6 +11,7 @@
 #include "onced/store.hpp"
 #include "store/committed_cache.hpp"
 #include "store/database.hpp"
+#include "store/guarded_run.hpp"
 #include "store/records.hpp"
 #include "store/row_room.hpp"
 #include "store/verdict.hpp"
@@ -25,6 +26,7 @@ struct CommitContext {
   RowRoom &letter_room;
   RowRoom &queue_room;
   CommittedCache &cache;
+  Suspects &suspects;
 };
 
 // Takes one batch at a time through look-up, verdicts and one transaction. A store keeps a lane for each thread that
@@ -89,6 +91,7 @@ private:
   [[nodiscard]] rocksdb::Status put_row(const Group &group);
   [[nodiscard]] rocksdb::Status put_letters();
   [[nodiscard]] rocksdb::Status put_letter(const DeadLetterId &id, Letter &letter);
+  [[nodiscard]] rocksdb::Status clear_suspects();
   [[nodiscard]] rocksdb::Status put_counters(LaneCounters &counters);
   void finish_written();
   void abandon();
@@ -103,6 +106,7 @@ private:
   std::string counters_name_;
   std::string bytes_name_;
   std::unique_ptr<rocksdb::Transaction> transaction_;
+  GuardedRun run_;
   JobParser parser_;
   Digester digester_;
   RecordDecoder decoder_;
@@ -119,7 +123,8 @@ private:
   std::vector<std::optional<DeadLetterId>> letter_of_;
   std::vector<bool> unwritten_; // there is no settlement yet, or it rests on what this batch writes
   std::vector<Settlement> settlements_;
-  RowAmount reserved_; // for dead letters of the transaction in hand
+  std::vector<Bytes> cleared_; // keys of suspects whose handlers have ended as they should
+  RowAmount reserved_;         // for dead letters of the transaction in hand
 
   // Buffers.
   std::vector<std::size_t> asked_; // the groups whose rows are read at once

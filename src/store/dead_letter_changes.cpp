@@ -71,7 +71,7 @@ bool removes(Outcome outcome) {
 } // namespace
 
 DeadLetterChanges::DeadLetterChanges(CommitContext context, ChangeCounters counters, AuditRange audit)
-    : context_(context), counters_(counters), audit_(audit) {}
+    : context_(context), counters_(counters), audit_(audit), run_(context.suspects) {}
 
 // --- The three changes ----------------------------------------------------------------------------------------------
 
@@ -177,6 +177,7 @@ Result<std::optional<bool>> DeadLetterChanges::try_purge(const DeadLetterId &id,
   if (status.ok() && claims) {
     status = transaction_->Delete(context_.database.operations(), slice_of(key_.bytes), true);
   }
+  if (status.ok() && seen && suspected_by(id)) status = put_suspicion(std::nullopt);
   if (status.ok()) count_removed(locked.letter ? locked.letter->bytes.size() : 0);
   AuditRow row;
   row.action = "purge";
@@ -217,6 +218,12 @@ rocksdb::Status DeadLetterChanges::find_claim(const DeadLetterId &id, bool &clai
   const auto row = decoder_.operation(view_of(found));
   claims = row && row->phase == Phase::failed && row->digest == digest_;
   return {};
+}
+
+// Whether it is that of a job whose handler has ended the process too often. Delivered again, the job is a new one.
+bool DeadLetterChanges::suspected_by(const DeadLetterId &id) {
+  return !defect_ && context_.suspects.find(key_.bytes) &&
+         dead_letter_id(key_, digest_, Outcome::failed, digester_) == id;
 }
 
 // --- A redrive, step by step ----------------------------------------------------------------------------------------
@@ -260,6 +267,7 @@ Result<std::optional<Redriven>> DeadLetterChanges::try_redrive(const DeadLetter 
     abandon();
     return std::nullopt; // somebody was faster: it is looked at anew
   }
+  if (status.ok()) status = change_suspicion();
   if (status.ok()) status = removes(outcome) ? settle(*locked.letter) : keep(*locked.letter, new_id, there);
   AuditRow row;
   row.action = "redrive";
@@ -291,7 +299,8 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
   auto status =
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(key_.bytes), &found);
   if (status.IsNotFound()) {
-    verdict_ = verdict_of_handler(job_, handlers, parser_);
+    if (auto begun = begin_again(); !begun.ok()) return begun;
+    verdict_ = run_.verdict(key_, job_, handlers, parser_);
     queues_ = verdict_.settlement.outcome == Outcome::accepted;
   } else if (!status.ok() && !status.IsCorruption()) {
     return status;
@@ -310,6 +319,38 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
   queue_room_ = {.rows = 1, .bytes = letter.bytes.size()};
   verdict_.settlement = {.outcome = Outcome::accepted, .result = {}, .detail = {}};
   return {};
+}
+
+// A handler that has ended the process too often has as many runs again for each redrive. It may take several: a
+// command whose worker dies asks again. So they are counted, on stable storage, and the redrive after the last is
+// answered.
+rocksdb::Status DeadLetterChanges::begin_again() {
+  const auto count = context_.suspects.find(key_.bytes);
+  if (!count || count->crashes < limits::max_receive_count || count->redriven) return {};
+  const CrashCount anew{.crashes = 0, .redriven = true};
+  encode_crash_count(anew, record_);
+  auto status = context_.database.transactions()->Put(synced_write(), context_.database.meta(),
+                                                      slice_of(crashes_name(key_.bytes)), slice_of(record_));
+  if (status.ok()) context_.suspects.set(key_.bytes, anew);
+  return status;
+}
+
+rocksdb::Status DeadLetterChanges::change_suspicion() {
+  if (verdict_.suspicion == Suspicion::none) return {};
+  if (verdict_.suspicion == Suspicion::cleared) return put_suspicion(std::nullopt);
+  auto count = context_.suspects.find(key_.bytes);
+  if (count) count->redriven = false; // this redrive is answered
+  return put_suspicion(count);
+}
+
+// Nothing: it is no suspect any more.
+rocksdb::Status DeadLetterChanges::put_suspicion(const std::optional<CrashCount> &count) {
+  suspicion_changes_ = true;
+  new_suspicion_ = count;
+  const Bytes name = crashes_name(key_.bytes);
+  if (!count) return transaction_->DeleteUntracked(context_.database.meta(), slice_of(name));
+  encode_crash_count(*count, record_);
+  return transaction_->PutUntracked(context_.database.meta(), slice_of(name), slice_of(record_));
 }
 
 // The reason is part of the id, so a dead letter with another reason lies elsewhere.
@@ -438,6 +479,7 @@ void DeadLetterChanges::begin() {
   now_ = context_.clock.wall();
   new_counters_ = counters_;
   new_audit_ = audit_;
+  suspicion_changes_ = false;
   transaction_.reset(context_.database.transactions()->BeginTransaction(synced_write(), rocksdb::TransactionOptions(),
                                                                         transaction_.release()));
   transaction_->DisableIndexing(); // nothing is read back from the batch
@@ -456,6 +498,8 @@ rocksdb::Status DeadLetterChanges::commit() {
   queue_room_ = {};
   counters_ = new_counters_;
   audit_ = new_audit_;
+  if (suspicion_changes_ && new_suspicion_) context_.suspects.set(key_.bytes, *new_suspicion_);
+  if (suspicion_changes_ && !new_suspicion_) context_.suspects.remove(key_.bytes);
   arrive(KillPoint::worker_after_change);
   return status;
 }

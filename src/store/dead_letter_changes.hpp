@@ -52,6 +52,10 @@ private:
   [[nodiscard]] Result<std::optional<Redriven>> try_redrive(const DeadLetter &letter, const Handlers &handlers,
                                                             const Operator &who);
   [[nodiscard]] rocksdb::Status judge(const DeadLetter &letter, const Handlers &handlers);
+  [[nodiscard]] bool suspected_by(const DeadLetterId &id);
+  [[nodiscard]] rocksdb::Status begin_again();
+  [[nodiscard]] rocksdb::Status change_suspicion();
+  [[nodiscard]] rocksdb::Status put_suspicion(const std::optional<CrashCount> &count);
   [[nodiscard]] DeadLetterId id_after_verdict(const DeadLetter &letter);
   [[nodiscard]] rocksdb::Status lock_letter(const DeadLetterId &id, Locked &locked);
   [[nodiscard]] rocksdb::Status lock_letters(const DeadLetterId &id, Locked &locked, const DeadLetterId &other_id,
@@ -74,6 +78,7 @@ private:
   ChangeCounters counters_;
   AuditRange audit_;
   std::unique_ptr<rocksdb::Transaction> transaction_;
+  GuardedRun run_;
   JobParser parser_;
   Digester digester_;
   RecordDecoder decoder_;
@@ -89,6 +94,8 @@ private:
   RowAmount queue_room_;        // taken for it
   ChangeCounters new_counters_; // once it is committed; as the next
   AuditRange new_audit_;
+  bool suspicion_changes_ = false;
+  std::optional<CrashCount> new_suspicion_;
   Bytes record_;
 };
 

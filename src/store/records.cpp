@@ -20,6 +20,7 @@ constexpr Fields dead_letter_fields{.first = 17, .now = 20};
 constexpr Fields counters_fields{.first = 3, .now = 7};
 constexpr Fields change_counters_fields{.first = 5, .now = 9};
 constexpr Fields audit_fields{.first = 7, .now = 8};
+constexpr Fields crash_count_fields{.first = 0, .now = 3};
 constexpr std::size_t record_tokens_max = 32;
 static_assert(record_tokens_max >= 1 + dead_letter_fields.now + limits::queue_errors_kept_max, "any record is read");
 
@@ -242,6 +243,17 @@ std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
   return row;
 }
 
+std::optional<CrashCount> RecordDecoder::crash_count(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (begin(reader, crash_count_fields) == 0) return std::nullopt;
+  CrashCount count;
+  count.crashes = reader.positive();
+  count.redriven = reader.boolean();
+  if (!reader.at_end()) return std::nullopt;
+  return count;
+}
+
 std::optional<std::uint64_t> RecordDecoder::number(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
@@ -315,6 +327,10 @@ void encode_audit(const AuditRow &row, Bytes &out) {
   row.key.empty() ? writer.nil() : writer.binary(row.key);
 }
 
+void encode_crash_count(const CrashCount &count, Bytes &out) {
+  begin(out, crash_count_fields).positive(count.crashes).boolean(count.redriven);
+}
+
 Bytes lane_counters_name(unsigned lane) {
   return Bytes(lane_counters_prefix) + std::to_string(lane);
 }
@@ -338,6 +354,10 @@ std::optional<std::uint64_t> audit_number(BytesView name) {
   for (const char byte : name.substr(audit_prefix.size()))
     number = number << 8 | static_cast<unsigned char>(byte);
   return number;
+}
+
+Bytes crashes_name(BytesView key) {
+  return Bytes(crashes_prefix).append(key);
 }
 
 void encode_number(std::uint64_t number, Bytes &out) {

@@ -61,6 +61,13 @@ struct ChangeCounters {
   QueueCounters queue = {};
 };
 
+// How often the inline handler of a job has ended the process.
+struct CrashCount {
+  std::uint64_t crashes = 0;
+  bool redriven = false; // counted anew since a redrive, which is still to be answered
+  bool operator==(const CrashCount &) const = default;
+};
+
 // Decodes records one after another and keeps its buffer between them. Nothing where the bytes are no record of this
 // format or an older one; what an older one did not have is as it was then. One thread at a time.
 class RecordDecoder {
@@ -72,6 +79,7 @@ public:
   [[nodiscard]] std::optional<ChangeCounters> change_counters(BytesView value);
   // Without its number, which is its key's.
   [[nodiscard]] std::optional<AuditRow> audit(BytesView value);
+  [[nodiscard]] std::optional<CrashCount> crash_count(BytesView value);
   [[nodiscard]] std::optional<std::uint64_t> number(BytesView value);
 
 private:
@@ -85,6 +93,7 @@ void encode_dead_letter(const DeadLetter &letter, Bytes &out);
 void encode_counters(const LaneCounters &counters, Bytes &out);
 void encode_change_counters(const ChangeCounters &counters, Bytes &out);
 void encode_audit(const AuditRow &row, Bytes &out);
+void encode_crash_count(const CrashCount &count, Bytes &out);
 void encode_number(std::uint64_t number, Bytes &out);
 
 // The id of the dead letter that a delivery becomes: 8 bytes of SHA-256 of its key, then 8 of its digest and the
@@ -107,6 +116,9 @@ inline constexpr std::string_view audit_prefix = "audit/";
 [[nodiscard]] Bytes audit_name(std::uint64_t number);
 // Nothing where the name is none of the audit.
 [[nodiscard]] std::optional<std::uint64_t> audit_number(BytesView name);
+// "crashes/" and the key of the job: the name in `meta` of its count.
+inline constexpr std::string_view crashes_prefix = "crashes/";
+[[nodiscard]] Bytes crashes_name(BytesView key);
 
 [[nodiscard]] OperationRow to_row(const OperationRecord &record);
 

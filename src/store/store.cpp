@@ -15,6 +15,7 @@
 #include "store/row_room.hpp"
 #include "store/slices.hpp"
 #include "store/standing.hpp"
+#include "store/suspects.hpp"
 #include "store/verifier.hpp"
 
 namespace onced {
@@ -68,6 +69,7 @@ public:
   Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
   Result<Verification> verify() const { return store::Verifier(*database_).verify(); }
 
+  [[nodiscard]] HandlerCrashes handler_crashes() const { return suspects_.crashes(); }
   [[nodiscard]] BootId boot() const { return boot_; }
   [[nodiscard]] Durability durability() const { return options_.durability; }
 
@@ -94,6 +96,7 @@ private:
   store::RowRoom letter_room_;
   store::RowRoom queue_room_;
   store::CommittedCache cache_;
+  store::Suspects suspects_;
 
   std::mutex changes_mutex_; // guards the next
   std::unique_ptr<DeadLetterChanges> changes_;
@@ -300,6 +303,7 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   if (!audit) return tl::unexpected(audit.error());
   const auto boots = boots_so_far();
   if (!boots) return tl::unexpected(boots.error());
+  if (auto begun = suspects_.begin(*database_, options_.directory, batch); !begun) return begun;
   const std::uint64_t count = *boots + 1;
   const std::uint64_t chance = random.next();
   for (std::size_t at = 0; at < 8; ++at) {
@@ -315,6 +319,7 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   if (status.ok()) status = database_->transactions()->Write(synced_write(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   database_->mark_durable();
+  suspects_.counted();
   seats_.begin(counters_);
   changes_ = std::make_unique<DeadLetterChanges>(context(), *changes, *audit);
   return {};
@@ -326,7 +331,8 @@ store::CommitContext Store::Impl::context() {
           .clock = clock_,
           .letter_room = letter_room_,
           .queue_room = queue_room_,
-          .cache = cache_};
+          .cache = cache_,
+          .suspects = suspects_};
 }
 
 Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> batch, const Handlers &handlers) {
@@ -514,6 +520,9 @@ Result<std::vector<AuditRow>> Store::audit(std::size_t rows, std::uint64_t after
 }
 Result<Verification> Store::verify() const {
   return impl_->verify();
+}
+HandlerCrashes Store::handler_crashes() const {
+  return impl_->handler_crashes();
 }
 BootId Store::boot() const {
   return impl_->boot();

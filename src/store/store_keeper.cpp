@@ -35,9 +35,24 @@ Result<void> StoreKeeper::open() {
     state_.cause.reset();
   }
   options_.accept_loss = false; // it was meant for this opening
+  tell_crashes();
   changed_.notify_all();
   on_change_();
   return {};
+}
+
+// Of the end of the process before: at most limits::running_slots jobs.
+void StoreKeeper::tell_crashes() {
+  const auto store = try_lease();
+  if (!store) return;
+  const HandlerCrashes told = store->handler_crashes();
+  if (told.blind) log_.write(failure_event("crashes.unseen", *told.blind));
+  for (const Suspect &suspect : told.suspects) {
+    if (!suspect.just_now) continue;
+    log_.write({.level = EventLevel::warning,
+                .name = "handler.suspected",
+                .fields = {{"key", to_hex(suspect.key)}, {"crashes", suspect.crashes}}});
+  }
 }
 
 StoreKeeper::Lease StoreKeeper::lease() {

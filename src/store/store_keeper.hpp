@@ -73,6 +73,7 @@ public:
 
 private:
   void give_back();
+  void tell_crashes();
   [[nodiscard]] bool reopen();
   [[nodiscard]] bool wait_before(unsigned attempt);
   void arrive(KillPoint point);

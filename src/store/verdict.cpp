@@ -76,6 +76,13 @@ Verdict verdict_of_handler(const Job &job, const Handlers &handlers, JobParser &
   return verdict;
 }
 
+Verdict verdict_of_crashes(std::uint64_t crashes) {
+  Verdict verdict = buried(Outcome::failed,
+                           "the handler has ended the worker " + std::to_string(crashes) + " times, and was not run");
+  verdict.suspicion = Suspicion::upheld;
+  return verdict;
+}
+
 DeadLetterId dead_letter_id(const Key *key, const Digest &digest, BytesView bytes, Outcome reason, Digester &digester) {
   return key != nullptr ? dead_letter_id(*key, digest, reason, digester) : dead_letter_id(bytes, digester);
 }

@@ -28,11 +28,19 @@ struct KeyRow {
   void read(BytesView value, RecordDecoder &decoder);
 };
 
+// What a verdict says of a job whose handler has ended the process before.
+enum class Suspicion : std::uint8_t {
+  none,    // it is no suspect, or its handler was not to run
+  cleared, // the handler has ended as it should
+  upheld,  // it has ended the process too often, and did not run
+};
+
 struct Verdict {
   Settlement settlement;
   bool bury = false;                     // it is to be a dead letter, with the settlement's outcome as its reason
   std::optional<Digest> stored_digest;   // of the row that it conflicts with
   Phase stored_phase = Phase::committed; // of that row
+  Suspicion suspicion = Suspicion::none;
 };
 
 [[nodiscard]] Verdict verdict_of_defect(std::string_view defect);
@@ -40,6 +48,8 @@ struct Verdict {
 [[nodiscard]] Verdict verdict_of_row(const KeyRow &row, const Key &key, const Digest &offered, Digester &digester);
 // The key is absent: runs the handler. `stored`, with the result, when it is done; `accepted` where its type is queued.
 [[nodiscard]] Verdict verdict_of_handler(const Job &job, const Handlers &handlers, JobParser &parser);
+// The handler has ended the process so often that it is not run: `failed`.
+[[nodiscard]] Verdict verdict_of_crashes(std::uint64_t crashes);
 
 // The id of the dead letter that a delivery becomes. `key` is null where the bytes are no job.
 [[nodiscard]] DeadLetterId dead_letter_id(const Key *key, const Digest &digest, BytesView bytes, Outcome reason,
