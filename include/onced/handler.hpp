@@ -125,6 +125,8 @@ public:
   [[nodiscard]] const QueuedType *queued(std::string_view type) const;
   [[nodiscard]] const std::map<std::string, QueuedType, std::less<>> &queued_types() const { return queued_; }
 
+  [[nodiscard]] bool has_inline(std::string_view type) const { return inline_.find(type) != inline_.end(); }
+
   // Runs the job's inline handler. A type that has none is `Invalid`. An exception that leaves the handler, and a
   // result that is too large or has no canonical form, are `Failed`. The result is in canonical form.
   [[nodiscard]] HandlerResult run(const Job &job, JobParser &parser) const;

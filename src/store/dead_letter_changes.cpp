@@ -177,7 +177,8 @@ Result<std::optional<bool>> DeadLetterChanges::try_purge(const DeadLetterId &id,
   if (status.ok() && claims) {
     status = transaction_->Delete(context_.database.operations(), slice_of(key_.bytes), true);
   }
-  if (status.ok() && seen && suspected_by(id)) status = put_suspicion(std::nullopt);
+  // Of a suspect nothing is known any more: delivered again, the job is a new one.
+  if (status.ok() && seen && !defect_ && context_.suspects.find(key_.bytes)) status = put_suspicion(std::nullopt);
   if (status.ok()) count_removed(locked.letter ? locked.letter->bytes.size() : 0);
   AuditRow row;
   row.action = "purge";
@@ -218,12 +219,6 @@ rocksdb::Status DeadLetterChanges::find_claim(const DeadLetterId &id, bool &clai
   const auto row = decoder_.operation(view_of(found));
   claims = row && row->phase == Phase::failed && row->digest == digest_;
   return {};
-}
-
-// Whether it is that of a job whose handler has ended the process too often. Delivered again, the job is a new one.
-bool DeadLetterChanges::suspected_by(const DeadLetterId &id) {
-  return !defect_ && context_.suspects.find(key_.bytes) &&
-         dead_letter_id(key_, digest_, Outcome::failed, digester_) == id;
 }
 
 // --- A redrive, step by step ----------------------------------------------------------------------------------------
@@ -299,7 +294,7 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
   auto status =
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.operations(), slice_of(key_.bytes), &found);
   if (status.IsNotFound()) {
-    if (auto begun = begin_again(); !begun.ok()) return begun;
+    if (auto begun = begin_again(handlers); !begun.ok()) return begun;
     verdict_ = run_.verdict(key_, job_, handlers, parser_);
     queues_ = verdict_.settlement.outcome == Outcome::accepted;
   } else if (!status.ok() && !status.IsCorruption()) {
@@ -324,9 +319,10 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
 // A handler that has ended the process too often has as many runs again for each redrive. It may take several: a
 // command whose worker dies asks again. So they are counted, on stable storage, and the redrive after the last is
 // answered.
-rocksdb::Status DeadLetterChanges::begin_again() {
+rocksdb::Status DeadLetterChanges::begin_again(const Handlers &handlers) {
   const auto count = context_.suspects.find(key_.bytes);
-  if (!count || count->crashes < limits::max_receive_count || count->redriven) return {};
+  if (!handlers.has_inline(job_.type) || !count || count->crashes < limits::max_receive_count || count->redriven)
+    return {};
   const CrashCount anew{.crashes = 0, .redriven = true};
   encode_crash_count(anew, record_);
   auto status = context_.database.transactions()->Put(synced_write(), context_.database.meta(),

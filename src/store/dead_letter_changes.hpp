@@ -52,8 +52,7 @@ private:
   [[nodiscard]] Result<std::optional<Redriven>> try_redrive(const DeadLetter &letter, const Handlers &handlers,
                                                             const Operator &who);
   [[nodiscard]] rocksdb::Status judge(const DeadLetter &letter, const Handlers &handlers);
-  [[nodiscard]] bool suspected_by(const DeadLetterId &id);
-  [[nodiscard]] rocksdb::Status begin_again();
+  [[nodiscard]] rocksdb::Status begin_again(const Handlers &handlers);
   [[nodiscard]] rocksdb::Status change_suspicion();
   [[nodiscard]] rocksdb::Status put_suspicion(const std::optional<CrashCount> &count);
   [[nodiscard]] DeadLetterId id_after_verdict(const DeadLetter &letter);

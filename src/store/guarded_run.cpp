@@ -19,13 +19,12 @@ private:
 
 Verdict GuardedRun::verdict(const Key &key, const Job &job, const Handlers &handlers, JobParser &parser) {
   if (suspects_.none()) return run(key, false, job, handlers, parser);
-  const auto count = suspects_.find(key.bytes);
+  const auto count = handlers.has_inline(job.type) ? suspects_.find(key.bytes) : std::nullopt;
   if (!count) {
     const auto lock = suspects_.beside_others();
     return run(key, false, job, handlers, parser);
   }
-  const bool queued = handlers.queued(job.type) != nullptr; // by now: its handler runs elsewhere
-  if (!queued && count->crashes >= limits::max_receive_count) return verdict_of_crashes(count->crashes);
+  if (count->crashes >= limits::max_receive_count) return verdict_of_crashes(count->crashes);
   const auto lock = suspects_.alone();
   Verdict verdict = run(key, true, job, handlers, parser);
   verdict.suspicion = Suspicion::cleared;

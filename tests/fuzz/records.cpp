@@ -47,6 +47,7 @@ void read_store_rows(BytesView value) {
   check(value, with(&RecordDecoder::counters), store::encode_counters, older);
   check(value, with(&RecordDecoder::change_counters), store::encode_change_counters, older);
   check(value, with(&RecordDecoder::audit), store::encode_audit, older);
+  check(value, with(&RecordDecoder::crash_count), store::encode_crash_count);
   check(value, with(&RecordDecoder::number), store::encode_number);
 }
 

@@ -268,7 +268,24 @@ TEST_CASE("a suspect whose type is queued by now is accepted") {
   harness.handlers = built_in_handlers();
   REQUIRE(harness.handlers.add_queued({.type = "demo"}).has_value());
   CHECK(harness.commit_one(demo_job()).outcome == Outcome::accepted);
+  CHECK(harness.crash_rows() == 1);
+  harness.open(); // its key has a row now
   CHECK(harness.suspects().empty());
+  CHECK(harness.crash_rows() == 0);
+}
+
+TEST_CASE("a program that lacks the handler neither clears a suspect nor begins its runs again") {
+  SuspectHarness harness;
+  harness.open();
+  harness.crash_alone(limits::max_receive_count);
+  CHECK(harness.commit_one(demo_job()).outcome == Outcome::failed);
+  const DeadLetter letter = harness.only_letter();
+  harness.handlers = built_in_handlers();
+  CHECK(harness.redrive(letter.id).settlement.outcome == Outcome::invalid);
+  CHECK(harness.suspects() == Crashes{{"poison", limits::max_receive_count}});
+  harness.add_demo(Done{.result = integer_result(7)});
+  CHECK(harness.commit_one(demo_job()).outcome == Outcome::failed);
+  CHECK(harness.runs == 0);
 }
 
 TEST_CASE("a purge of its dead letter forgets what was counted") {
