@@ -11,6 +11,7 @@ onced_layer(job
   src/job/json_reader.cpp
   src/job/json_value.cpp
   src/job/messagepack.cpp
+  src/job/relayed_job.cpp
   src/job/sum.cpp
   src/job/system.cpp
   src/job/utf8.cpp

@@ -27,15 +27,15 @@ struct HandlerCall {
 
 // A job that a result sends on, to a worker that is configured under the name `to` (WorkerOptions::relays).
 struct RelayMessage {
-  std::string to;
-  Bytes job; // a MessagePack map without `operation_id`, which is derived from the key of the job that sends it on
+  std::string to; // 1 to limits::relay_name_bytes_max bytes of UTF-8
+  Bytes job;      // a MessagePack map without `operation_id`, which is derived from the key of the job that sends it on
 };
 
 // The result: one MessagePack value of at most limits::result_bytes_max. It is stored in canonical form, and the
 // messages with it, in the same transaction.
 struct Done {
   Bytes result;
-  std::vector<RelayMessage> messages = {}; // at most limits::relay_messages_max
+  std::vector<RelayMessage> messages = {}; // at most limits::relay_messages_max, of relay_message_bytes_max together
 };
 // The payload is not of the type's schema: outcome `invalid`.
 struct Invalid {
@@ -127,8 +127,9 @@ public:
 
   [[nodiscard]] bool has_inline(std::string_view type) const { return inline_.find(type) != inline_.end(); }
 
-  // Runs the job's inline handler. A type that has none is `Invalid`. An exception that leaves the handler, and a
-  // result that is too large or has no canonical form, are `Failed`. The result is in canonical form.
+  // Runs the job's inline handler. A type that has none is `Invalid`. An exception that leaves the handler, a result
+  // that is too large or has no canonical form, and messages that cannot be sent on, are `Failed`. The result is in
+  // canonical form.
   [[nodiscard]] HandlerResult run(const Job &job, JobParser &parser) const;
 
 private:
@@ -138,7 +139,7 @@ private:
   std::map<std::string, QueuedType, std::less<>> queued_;
 };
 
-// What `run` makes of a result: in canonical form, or `Failed`.
+// What `run` makes of a result: in canonical form, its messages as they are, or `Failed`.
 [[nodiscard]] HandlerResult in_canonical_form(Done done, JobParser &parser);
 
 // `sum`: adds `numbers`. Its exact rules are in docs/protocol.md.

@@ -111,6 +111,23 @@ inline constexpr std::size_t queue_jobs_in_memory = 16'384;
 inline constexpr std::chrono::hours handler_time_max{24};
 // Messages that one result sends on; each is written with the result.
 inline constexpr std::size_t relay_messages_max = 16;
+// Bytes of them together: as much as the result that they are written beside.
+inline constexpr std::size_t relay_message_bytes_max = result_bytes_max;
+// The name of a worker that messages are sent on to: a name in a configuration, not data.
+inline constexpr std::size_t relay_name_bytes_max = 64;
+// Messages that wait to be sent on, and their bytes. At either, a job whose result has messages is answered `busy`.
+inline constexpr std::uint64_t relay_jobs_max = 1'000'000;
+inline constexpr std::uint64_t relay_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
+// Workers that messages are sent on to: each has a sender with two connections and its share of memory.
+inline constexpr std::size_t relay_targets_max = 16;
+// Messages to one of them in memory, and their bytes; the others stay in the store until their turn.
+inline constexpr std::size_t relay_jobs_in_memory = 4096;
+inline constexpr std::size_t relay_bytes_in_memory = 4 * 1024 * 1024;
+// Messages that one read of the store takes into memory, and their bytes.
+inline constexpr std::size_t relay_read_jobs = 256;
+inline constexpr std::size_t relay_read_bytes = 1024 * 1024;
+// How long what cannot go on waits: a dead letter for room, a worker's name for one that is configured.
+inline constexpr std::chrono::seconds relay_retry{5};
 // The payload that a handler's command may be given, as MessagePack: as JSON it is a few times larger.
 inline constexpr std::size_t command_payload_bytes_max = 256 * 1024;
 // What a handler's command may write: a result as JSON, which is longer than its MessagePack form, and messages.
@@ -182,6 +199,13 @@ static_assert(message_bytes_max + queue_errors_kept_max * queue_error_bytes_max 
 static_assert(answer_bytes_max >= rows_per_answer_max * (queue_error_bytes_max + 4 * detail_bytes_max),
               "any page of the queue, each job with its last error, fits an answer");
 static_assert(command_output_bytes_max >= 2 * result_bytes_max, "the largest result fits a command's output");
+static_assert(relay_message_bytes_max + 1024 <= job_bytes_max, "a message with its ids can be sent");
+static_assert(relay_jobs_max >= relay_messages_max &&
+                  relay_bytes_max >= relay_message_bytes_max + relay_messages_max * std::size_t{1024},
+              "the messages of any one result have room");
+static_assert(relay_read_bytes >= relay_message_bytes_max + 1024 && relay_bytes_in_memory >= 2 * relay_read_bytes &&
+                  relay_jobs_in_memory >= 2 * relay_read_jobs,
+              "any message can be read, and what is read has room");
 static_assert(handler_concurrency_max <= handler_threads_max, "any one type can have the threads that it may ask for");
 static_assert(network_queries_waiting_max < queries_waiting_max, "the operator can always ask");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
@@ -191,6 +215,8 @@ static_assert(window_bytes_max >= job_bytes_max, "any one job fits the window");
 static_assert(accepted_ask_again <= retry_delay_max, "an accepted job is asked for within the longest wait");
 static_assert(sender_bytes_max >= window_bytes_max && sender_jobs_max >= window_jobs_max,
               "the window lies inside what the sender holds");
+static_assert(sender_jobs_max >= relay_jobs_in_memory && sender_bytes_max >= relay_bytes_in_memory,
+              "a sender takes what is to be sent on without waiting");
 static_assert(outbox_jobs_max >= sender_jobs_max && outbox_bytes_max >= sender_bytes_max,
               "the largest batch that may be submitted fits an empty outbox");
 static_assert(outbox_read_bytes >= job_bytes_max, "any one job fits a read of the outbox");

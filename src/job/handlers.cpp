@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "job/relayed_job.hpp"
 #include "job/utf8.hpp"
 #include "onced/handler.hpp"
 #include "onced/limits.hpp"
@@ -89,6 +90,7 @@ HandlerResult in_canonical_form(Done done, JobParser &parser) {
                   std::to_string(limits::result_bytes_max)};
   }
   done.result.assign(*canonical);
+  if (auto defect = defect_of(done.messages, parser)) return Failed{std::move(*defect)};
   return done;
 }
 
