@@ -52,6 +52,8 @@ onced_layer(store
   src/store/queue_row.cpp
   src/store/records.cpp
   src/store/recount.cpp
+  src/store/relay_queue.cpp
+  src/store/relay_row.cpp
   src/store/running_slots.cpp
   src/store/standing.cpp
   src/store/store.cpp

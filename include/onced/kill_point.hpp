@@ -22,6 +22,8 @@ enum class KillPoint : std::uint8_t {
   queue_after_receive,   // that commit is on stable storage; the job was not handed over
   queue_before_settle,   // the transaction that ends a lease is complete; its commit has not begun
   queue_after_settle,    // that commit is on stable storage; nobody was told
+  relay_before_removal,  // the transaction that takes messages out of the relay is complete; its commit has not begun
+  relay_after_removal,   // that commit is on stable storage
   worker_before_change,  // the transaction of a redrive, purge or resolution is complete; its commit has not begun
   worker_after_change,   // that commit is on stable storage; nobody was told
   worker_before_reopen,  // a store that failed is closed, and is about to be opened again
@@ -34,12 +36,13 @@ enum class KillPoint : std::uint8_t {
   sender_after_removal,  // it has left; on stable storage only with the next sync
 };
 
-inline constexpr std::array<std::string_view, 20> kill_point_names{
-    "worker.received",      "worker.parsed",       "worker.looked-up",      "worker.before-commit",
-    "worker.after-commit",  "worker.after-reply",  "queue.before-receive",  "queue.after-receive",
-    "queue.before-settle",  "queue.after-settle",  "worker.before-change",  "worker.after-change",
-    "worker.before-reopen", "worker.after-reopen", "sender.before-outbox",  "sender.after-outbox",
-    "sender.after-send",    "sender.after-reply",  "sender.before-removal", "sender.after-removal",
+inline constexpr std::array<std::string_view, 22> kill_point_names{
+    "worker.received",       "worker.parsed",        "worker.looked-up",     "worker.before-commit",
+    "worker.after-commit",   "worker.after-reply",   "queue.before-receive", "queue.after-receive",
+    "queue.before-settle",   "queue.after-settle",   "relay.before-removal", "relay.after-removal",
+    "worker.before-change",  "worker.after-change",  "worker.before-reopen", "worker.after-reopen",
+    "sender.before-outbox",  "sender.after-outbox",  "sender.after-send",    "sender.after-reply",
+    "sender.before-removal", "sender.after-removal",
 };
 
 [[nodiscard]] constexpr std::string_view name_of(KillPoint point) {

@@ -84,6 +84,8 @@ struct StoreOptions {
   std::uint64_t dead_letter_bytes_max = limits::dead_letter_bytes_max; // of the jobs in them
   std::uint64_t queue_jobs_max = limits::queue_jobs_max;
   std::uint64_t queue_bytes_max = limits::queue_bytes_max; // of the jobs in it
+  std::uint64_t relay_jobs_max = limits::relay_jobs_max;
+  std::uint64_t relay_bytes_max = limits::relay_bytes_max; // of the jobs in it
   std::uint64_t audit_rows_max = limits::audit_rows_max;
   std::shared_ptr<StorageEnvironment> environment; // null: the operating system's
   KillSwitch *kill_switch = nullptr;               // null: none; must outlive the store
@@ -173,6 +175,7 @@ struct DeadLetter {
   std::optional<Digest> offered_digest;  // of this job; absent where the bytes are no job
   std::vector<std::string> errors;       // of a queued job: the latest, oldest first
   bool effect_unknown = false;           // of a queued job: it may have had its effect outside all the same
+  Bytes relay_key;                       // of a message that a result sent on: its row's in `relay`; empty: it is none
 };
 
 // Which dead letters; an empty text is any.
@@ -228,6 +231,7 @@ struct Counts {
   std::uint64_t results = 0;
   std::uint64_t dead_letters = 0;
   std::uint64_t pending = 0; // jobs in the queue
+  std::uint64_t relayed = 0; // messages of results that wait to be sent on
 };
 
 // What `Store::commit` does, for whoever reads a record of a rehearsal.
@@ -237,7 +241,8 @@ inline constexpr std::string_view transaction_definition =
 
 namespace store {
 class JobQueue;
-}
+class RelayQueue;
+} // namespace store
 
 // The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
 // All calls may be made from any thread, except that nothing may run beside the destructor.
@@ -253,7 +258,8 @@ public:
 
   // Settles every delivery of the batch in one transaction and returns their settlements in order, after what they say
   // is on stable storage (page_cache: in the page cache). Deliveries whose key is there already neither lock nor write.
-  // A new job of a queued type claims its key and is in custody: `accepted`; `busy` where the queue is full.
+  // A new job of a queued type claims its key and is in custody: `accepted`; `busy` where the queue is full. The
+  // messages of a result wait in the relay from the same transaction on; `busy` where that is full.
   // Error `store_unavailable`: an I/O error; whether the batch was written is unknown, nothing may be acknowledged, and
   // from then on every commit of this store fails: close it and open it again.
   [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
@@ -283,8 +289,9 @@ public:
   // Settles the dead letter's job as if it were delivered now, with its first operation id, bytes and issue time, and
   // in one transaction, on stable storage in every mode, writes what follows: stored or duplicate (or accepted) removes
   // the dead letter; any other verdict keeps it, its redrives raised, its reason and so its id the new ones. A queued
-  // job that has failed goes back to the queue, accepted, with as many receives again. `busy` (its key's row is
-  // damaged, others hold it for too long, or the queue is full) writes nothing. Else it leaves an audit row.
+  // job that has failed goes back to the queue, accepted, with as many receives again; a message of a result is not
+  // handled here, but goes back to the relay, accepted. `busy` (its key's row is damaged, others hold it for too long,
+  // or the queue or the relay is full) writes nothing. Else it leaves an audit row.
   // Errors: `not_found`; `usage` (the operator, read-only); `corrupt` (its row is damaged: purge it);
   // `store_unavailable`: as of `commit`; the dead letter or its result is there, never both and never neither.
   [[nodiscard]] Result<Redriven> redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who);
@@ -304,6 +311,10 @@ public:
   // The queued jobs, for who hands them to their handlers (src/store/job_queue.hpp). Lives as long as the store.
   [[nodiscard]] store::JobQueue &queue();
   [[nodiscard]] const store::JobQueue &queue() const;
+
+  // The messages that wait to be sent on, for who does that (src/store/relay_queue.hpp). Lives as long as the store.
+  [[nodiscard]] store::RelayQueue &relay();
+  [[nodiscard]] const store::RelayQueue &relay() const;
 
   // Up to `rows` changes in their order, from the one after number `after`. Errors: as `count`.
   [[nodiscard]] Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;

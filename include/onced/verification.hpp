@@ -22,6 +22,7 @@ struct Verification {
   std::uint64_t operations = 0;        // rows: readable, under their own key, their result canonical
   std::uint64_t dead_letters = 0;      // rows: readable, under their own id, their digest that of their bytes
   std::uint64_t queued = 0;            // rows: readable, under their own key, which is pending with their digest
+  std::uint64_t relayed = 0;           // rows: readable, their job that of their key, whose parent is committed
   std::uint64_t audit_rows = 0;        // readable, and none missing in between
   std::uint64_t counters = 0;          // sums held against the rows there are
   std::uint64_t problems = 0;          // found

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "store/measured_commit.hpp"
+#include "store/relay_queue.hpp"
 #include "store/slices.hpp"
 #include "store/tuning.hpp"
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::string_view contended_detail = "other commits held the same keys for too long";
 constexpr std::string_view queue_full_detail = "the queue is at its cap; its jobs must be handled first";
+constexpr std::string_view relay_full_detail = "the relay is at its cap; its messages must be sent on first";
 constexpr std::string_view full_detail = "the dead letters are at their cap; purge or redrive some";
 
 rocksdb::WriteOptions write_options(Durability durability) {
@@ -179,24 +181,33 @@ void CommitLane::settle_by_row(std::size_t at, const KeyRow &row, Branch branch)
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
   Verdict verdict = run_.verdict(*group.key, *batch_[at].job, handlers, parser_);
   if (verdict.suspicion == Suspicion::cleared) cleared_.push_back(group.key->bytes);
-  if (!verdict.bury && !claim(at, group, verdict.settlement)) {
-    verdict.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(queue_full_detail)};
+  if (!verdict.bury) {
+    const std::string_view no_room = claim(at, group, verdict);
+    if (!no_room.empty()) verdict.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(no_room)};
   }
   settle(at, std::move(verdict), Branch::absent);
 }
 
-// False: it is to be queued, and the queue has no room.
-bool CommitLane::claim(std::size_t at, Group &group, const Settlement &settlement) {
-  const bool queued = settlement.outcome == Outcome::accepted;
-  if (queued && !context_.queue_room.reserve(batch_[at].bytes.size())) return false;
+// Where there is no room for what follows from it, says so, and nothing is claimed; empty otherwise.
+std::string_view CommitLane::claim(std::size_t at, Group &group, const Verdict &verdict) {
+  const bool queued = verdict.settlement.outcome == Outcome::accepted;
+  if (queued && !context_.queue_room.reserve(batch_[at].bytes.size())) return queue_full_detail;
+  if (!verdict.messages.empty()) {
+    group.relayed =
+        relay_entries(verdict.messages, group.key->bytes, batch_[at].job->traceparent, now_, digester_, parser_);
+    if (!context_.relay_room.reserve(amount_of(group.relayed))) {
+      group.relayed.clear();
+      return relay_full_detail;
+    }
+  }
   group.claimed = true;
   group.claimant = at;
   group.claim.state = KeyRow::State::present;
   group.claim.phase = queued ? Phase::pending : Phase::committed;
   group.claim.digest = batch_[at].digest;
-  group.claim.result = settlement.result;
+  group.claim.result = verdict.settlement.result;
   unwritten_[at] = true;
-  return true;
+  return {};
 }
 
 // Nothing of it is written.
@@ -204,6 +215,8 @@ void CommitLane::give_claim_up(Group &group) {
   if (group.claimed && group.claim.phase == Phase::pending) {
     context_.queue_room.release({.rows = 1, .bytes = batch_[group.claimant].bytes.size()});
   }
+  if (!group.relayed.empty()) context_.relay_room.release(amount_of(group.relayed));
+  group.relayed.clear();
   group.claimed = false;
 }
 
@@ -332,7 +345,9 @@ rocksdb::Status CommitLane::put_row(const Group &group) {
                    record_);
   const auto key = slice_of(group.key->bytes);
   auto status = transaction_->Put(context_.database.operations(), key, slice_of(record_), true);
-  if (!status.ok() || group.claim.phase == Phase::committed) return status;
+  if (!status.ok()) return status;
+  if (group.claim.phase == Phase::committed)
+    return put_relayed(*transaction_, context_.database, group.relayed, record_);
   encode_queued(queue_row_of(claimant, now_), record_);
   return transaction_->PutUntracked(context_.database.queue(), key, slice_of(record_));
 }
@@ -386,6 +401,7 @@ rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {
     if (!group.claimed) continue;
     if (group.claim.phase == Phase::committed) ++counters.results;
     if (group.claim.phase == Phase::pending) counters.queue.add(batch_[group.claimant].bytes.size());
+    counters.relay.add(amount_of(group.relayed));
   }
   counters.dead_letters += reserved_.rows;
   counters.dead_letter_bytes += reserved_.bytes;
@@ -405,10 +421,13 @@ void CommitLane::finish_written() {
   letters_.clear();
   letter_of_.assign(batch_.size(), std::nullopt);
   unwritten_.assign(batch_.size(), false);
+  bool relayed = false;
   for (std::size_t at = 0; at < group_count_; ++at) {
     Group &group = groups_[at];
     if (group.claimed) {
       group.claimed = false;
+      relayed = relayed || !group.relayed.empty();
+      group.relayed.clear();
       if (group.claim.phase != Phase::committed) continue;
       // Sooner or later its next delivery is in the same bytes; who sends others has it looked up once.
       if (!context_.cache.keep_bytes(batch_[group.claimant].bytes, group.claim.result)) {
@@ -419,6 +438,7 @@ void CommitLane::finish_written() {
         unwritten_[delivery] = true;
     }
   }
+  if (relayed && context_.options.observer != nullptr) context_.options.observer->relayed();
 }
 
 // Gives up a transaction of which nothing was written, or nobody knows what was.

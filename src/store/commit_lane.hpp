@@ -25,6 +25,7 @@ struct CommitContext {
   Clock &clock;
   RowRoom &letter_room;
   RowRoom &queue_room;
+  RowRoom &relay_room;
   CommittedCache &cache;
   Suspects &suspects;
 };
@@ -51,6 +52,7 @@ private:
     bool held = false;                       // by another lane, which is about to write it
     bool locked = false;                     // `row` was read while its key was locked
     std::size_t claimant = 0;
+    std::vector<RelayEntry> relayed; // what the claim's result sends on
   };
 
   // A dead letter to write: its first delivery, and how many there are in this batch.
@@ -79,7 +81,7 @@ private:
   void decide_one(std::size_t at, const Handlers &handlers);
   void settle_by_row(std::size_t at, const KeyRow &row, Branch branch);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
-  [[nodiscard]] bool claim(std::size_t at, Group &group, const Settlement &settlement);
+  [[nodiscard]] std::string_view claim(std::size_t at, Group &group, const Verdict &verdict);
   void give_claim_up(Group &group);
   void settle(std::size_t at, Verdict verdict, Branch branch);
   void bury(std::size_t at, const Verdict &verdict);

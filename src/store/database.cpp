@@ -74,6 +74,8 @@ private:
 
 namespace {
 
+constexpr std::size_t families_of_format_1 = 4;
+
 Error loss_error(const std::string &concerns, const std::string &cause) {
   return {
       .code = ErrorCode::loss_suspected,
@@ -259,9 +261,10 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
   if (database_exists(path_)) {
     const auto names = check_families(db_options, path_.string());
     if (!names) return tl::unexpected(names.error());
-    // The queue came with format 2. An opening for writing makes it; what only reads does without.
-    const bool has_queue = std::find(names->begin(), names->end(), families.back().name) != names->end();
-    if (read_only_ && !has_queue) families.pop_back();
+    // The last ones came with format 2. An opening for writing makes them; what only reads does without.
+    while (read_only_ && families.size() > families_of_format_1 &&
+           std::find(names->begin(), names->end(), families.back().name) == names->end())
+      families.pop_back();
   }
   if (purpose == Purpose::look) tune_for_looking(db_options, families);
   rocksdb::Status status;

@@ -54,6 +54,8 @@ public:
   [[nodiscard]] rocksdb::ColumnFamilyHandle *meta() const { return families_[3]; }
   // Null when read-only on a database of before there were queued jobs.
   [[nodiscard]] rocksdb::ColumnFamilyHandle *queue() const { return families_.size() > 4 ? families_[4] : nullptr; }
+  // Null when read-only on a database of before there were messages to send on.
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *relay() const { return families_.size() > 5 ? families_[5] : nullptr; }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
   // Raises the mark to the last visible write. Call after a synced write: with every writer synced, visible is durable.

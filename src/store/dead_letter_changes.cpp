@@ -4,12 +4,14 @@
 
 #include "job/utf8.hpp"
 #include "store/measured_commit.hpp"
+#include "store/relay_queue.hpp"
 #include "store/slices.hpp"
 
 namespace onced::store {
 namespace {
 
 constexpr std::string_view contended_redrive_detail = "other commits held the same keys for too long; try again";
+constexpr std::string_view full_relay_detail = "the relay is at its cap; try again when its messages are sent on";
 constexpr std::string_view full_queue_detail = "the queue is at its cap; try again when its jobs are handled";
 
 Error no_such_letter(const DeadLetterId &id) {
@@ -248,7 +250,7 @@ void DeadLetterChanges::parse(const DeadLetter &letter) {
 Result<std::optional<Redriven>> DeadLetterChanges::try_redrive(const DeadLetter &letter, const Handlers &handlers,
                                                                const Operator &who) {
   begin();
-  auto status = judge(letter, handlers);
+  auto status = letter.relay_key.empty() ? judge(letter, handlers) : judge_relayed(letter);
   const Outcome outcome = verdict_.settlement.outcome;
   if (status.ok() && outcome == Outcome::busy) {
     abandon();
@@ -306,6 +308,9 @@ rocksdb::Status DeadLetterChanges::judge(const DeadLetter &letter, const Handler
     queues_ = verdict_.settlement.outcome == Outcome::failed &&
               dead_letter_id(key_, digest_, Outcome::failed, digester_) == letter.id;
   }
+  if (!verdict_.messages.empty()) {
+    reserve_relay(relay_entries(verdict_.messages, key_.bytes, job_.traceparent, now_, digester_, parser_));
+  }
   if (!queues_) return {};
   if (!context_.queue_room.reserve(letter.bytes.size())) {
     verdict_.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(full_queue_detail)};
@@ -347,6 +352,30 @@ rocksdb::Status DeadLetterChanges::put_suspicion(const std::optional<CrashCount>
   if (!count) return transaction_->DeleteUntracked(context_.database.meta(), slice_of(name));
   encode_crash_count(*count, record_);
   return transaction_->PutUntracked(context_.database.meta(), slice_of(name), slice_of(record_));
+}
+
+// It is another worker's job: it goes on its way again.
+rocksdb::Status DeadLetterChanges::judge_relayed(const DeadLetter &letter) {
+  verdict_ = {};
+  queues_ = false;
+  verdict_.settlement.outcome = Outcome::accepted;
+  rocksdb::PinnableSlice found;
+  auto status =
+      transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.relay(), slice_of(letter.relay_key), &found);
+  if (status.ok()) return status; // it is on its way already, as its parent was lost and done once more
+  if (!status.IsNotFound() && !status.IsCorruption()) return status;
+  std::vector<RelayEntry> entries;
+  entries.push_back(relay_entry_of(letter));
+  reserve_relay(std::move(entries));
+  return {};
+}
+
+void DeadLetterChanges::reserve_relay(std::vector<RelayEntry> entries) {
+  if (context_.relay_room.reserve(amount_of(entries))) {
+    relayed_ = std::move(entries);
+  } else {
+    verdict_.settlement = {.outcome = Outcome::busy, .result = {}, .detail = std::string(full_relay_detail)};
+  }
 }
 
 // The reason is part of the id, so a dead letter with another reason lies elsewhere.
@@ -392,6 +421,9 @@ rocksdb::Status DeadLetterChanges::settle(const DeadLetter &letter) {
   if (queues_) {
     if (auto status = enqueue(letter); !status.ok()) return status;
   }
+  auto status = put_relayed(*transaction_, context_.database, relayed_, record_);
+  if (!status.ok()) return status;
+  new_counters_.relay.add(amount_of(relayed_));
   count_removed(letter.bytes.size());
   return erase(letter.id);
 }
@@ -497,6 +529,8 @@ rocksdb::Status DeadLetterChanges::commit() {
   if (suspicion_changes_ && new_suspicion_) context_.suspects.set(key_.bytes, *new_suspicion_);
   if (suspicion_changes_ && !new_suspicion_) context_.suspects.remove(key_.bytes);
   arrive(KillPoint::worker_after_change);
+  if (!relayed_.empty() && context_.options.observer != nullptr) context_.options.observer->relayed();
+  relayed_.clear();
   return status;
 }
 
@@ -504,6 +538,7 @@ void DeadLetterChanges::abandon() {
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
   status.PermitUncheckedError();
   context_.queue_room.release(std::exchange(queue_room_, {}));
+  context_.relay_room.release(amount_of(std::exchange(relayed_, {})));
 }
 
 void DeadLetterChanges::tell_queued(const Key &key, std::string_view type, WallTime accepted_at) {

@@ -55,6 +55,8 @@ private:
   [[nodiscard]] rocksdb::Status begin_again(const Handlers &handlers);
   [[nodiscard]] rocksdb::Status change_suspicion();
   [[nodiscard]] rocksdb::Status put_suspicion(const std::optional<CrashCount> &count);
+  [[nodiscard]] rocksdb::Status judge_relayed(const DeadLetter &letter);
+  void reserve_relay(std::vector<RelayEntry> entries);
   [[nodiscard]] DeadLetterId id_after_verdict(const DeadLetter &letter);
   [[nodiscard]] rocksdb::Status lock_letter(const DeadLetterId &id, Locked &locked);
   [[nodiscard]] rocksdb::Status lock_letters(const DeadLetterId &id, Locked &locked, const DeadLetterId &other_id,
@@ -89,9 +91,10 @@ private:
   Digest digest_;
   std::optional<JobDefect> defect_; // why its bytes are no job
   Verdict verdict_;
-  bool queues_ = false;         // it is to be put into the queue
-  RowAmount queue_room_;        // taken for it
-  ChangeCounters new_counters_; // once it is committed; as the next
+  bool queues_ = false;             // it is to be put into the queue
+  RowAmount queue_room_;            // taken for it
+  std::vector<RelayEntry> relayed_; // to be put into the relay; room is taken for them
+  ChangeCounters new_counters_;     // once it is committed; as the next
   AuditRange new_audit_;
   bool suspicion_changes_ = false;
   std::optional<CrashCount> new_suspicion_;

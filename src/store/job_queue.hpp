@@ -71,6 +71,7 @@ struct QueueEnding {
   Bytes result = {};      // done: in canonical form, of at most limits::result_bytes_max
   std::string error = {}; // otherwise: why; kept with the job, cut to limits::queue_error_bytes_max
   QueueEffect effect = QueueEffect::as_known;
+  std::vector<RelayMessage> messages = {}; // done: what the result sends on
 };
 
 enum class QueueSettled : std::uint8_t {
@@ -79,7 +80,8 @@ enum class QueueSettled : std::uint8_t {
   failed,    // it is a dead letter, and has left the queue
   waiting,   // it is to be handed over again
   held,      // its owner decides
-  busy,      // nothing has changed: the dead letters are at their cap, its rows are damaged, or others hold its key
+  busy,      // nothing has changed: the dead letters or the relay are at their cap, its rows are damaged, or others
+             // hold its key
 };
 
 // The queued jobs of a store, for who hands them to their handlers. When and to whom is not known here: only what must
@@ -124,8 +126,8 @@ public:
   // as above.
   [[nodiscard]] Result<QueueSettled> give_back(BytesView key, const FencingToken &token);
 
-  // Ends the lease of this token. Errors: `usage` (read-only; the result has no canonical form or is too large);
-  // `store_unavailable`: as of Store::commit, and whether it was settled is unknown.
+  // Ends the lease of this token. Errors: `usage` (read-only; the result has no canonical form or is too large; a
+  // message cannot be sent on); `store_unavailable`: as of Store::commit, and whether it was settled is unknown.
   [[nodiscard]] Result<QueueSettled> settle(BytesView key, const FencingToken &token, const QueueEnding &ending);
 
   // Makes a dead letter of a job that waits: its receives are used up already, as fewer are allowed now. `failed`,

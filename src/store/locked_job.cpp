@@ -1,5 +1,6 @@
 #include "store/locked_job.hpp"
 
+#include "job/relayed_job.hpp"
 #include "onced/version.hpp"
 #include "store/slices.hpp"
 
@@ -51,6 +52,15 @@ Result<void> check_result(BytesView result, JobParser &parser) {
                               .cause = "it is not one MessagePack value in canonical form of at most " +
                                        std::to_string(limits::result_bytes_max) + " bytes",
                               .remedy = "put it in canonical form first"});
+}
+
+Result<void> check_messages(const std::vector<RelayMessage> &messages, JobParser &parser) {
+  const auto defect = defect_of(messages, parser);
+  if (!defect) return {};
+  return tl::unexpected(Error{.code = ErrorCode::usage,
+                              .concerns = "the messages of a result",
+                              .cause = *defect,
+                              .remedy = "correct the handler"});
 }
 
 } // namespace onced::store

@@ -29,7 +29,8 @@ struct LockedJob {
 [[nodiscard]] OperationRecord operation_record(Phase phase, const QueueRow &row, const Digest &digest, BytesView result,
                                                WallTime now);
 
-// Whether bytes may be committed as a result. Errors: `usage`.
+// Whether bytes may be committed as a result, and messages with it. Errors: `usage`.
 [[nodiscard]] Result<void> check_result(BytesView result, JobParser &parser);
+[[nodiscard]] Result<void> check_messages(const std::vector<RelayMessage> &messages, JobParser &parser);
 
 } // namespace onced::store

@@ -15,6 +15,7 @@ public:
 
   [[nodiscard]] rocksdb::Status mend_queued_jobs();
   [[nodiscard]] rocksdb::Status mend_keys();
+  [[nodiscard]] rocksdb::Status mend_messages();
   [[nodiscard]] rocksdb::Status write();
 
 private:
@@ -88,6 +89,19 @@ rocksdb::Status Mending::mend_key(BytesView key, Phase phase, const Digest &dige
   return batch_.Delete(database_.operations(), slice_of(key));
 }
 
+// A message whose parent was lost is lost with it, as they were written: done once more, the parent sends it on anew.
+rocksdb::Status Mending::mend_messages() {
+  return for_each(database_.relay(), [&](BytesView key, BytesView) {
+    std::optional<Bytes> found;
+    const auto parts = relay_key_of(key);
+    auto status = parts ? get(database_.operations(), parts->parent, found) : rocksdb::Status();
+    if (!status.ok() || !parts) return status;
+    const auto parent = found ? decoder_.operation(*found) : std::nullopt;
+    const bool lost = !found || (parent && parent->phase != Phase::committed);
+    return lost ? batch_.Delete(database_.relay(), slice_of(key)) : rocksdb::Status();
+  });
+}
+
 rocksdb::Status Mending::get(rocksdb::ColumnFamilyHandle *family, BytesView key, std::optional<Bytes> &value) {
   Bytes found;
   auto status = database_.db()->Get(rocksdb::ReadOptions(), family, slice_of(key), &found);
@@ -108,6 +122,7 @@ Result<void> mend_queue(const Database &database, WallTime now) {
   Mending mending(database, now);
   auto status = mending.mend_queued_jobs();
   if (status.ok()) status = mending.mend_keys();
+  if (status.ok()) status = mending.mend_messages();
   if (!status.ok()) return tl::unexpected(status_error(status, database.path()));
   return {};
 }

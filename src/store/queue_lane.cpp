@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "store/measured_commit.hpp"
+#include "store/relay_queue.hpp"
 #include "store/slices.hpp"
 
 namespace onced::store {
@@ -80,6 +81,7 @@ Result<QueueSettled> QueueLane::give_back(BytesView key, const FencingToken &tok
 Result<QueueSettled> QueueLane::settle(BytesView key, const FencingToken &token, const QueueEnding &ending) {
   if (ending.verdict == QueueVerdict::done) {
     if (auto checked = check_result(ending.result, parser_); !checked) return tl::unexpected(checked.error());
+    if (auto checked = check_messages(ending.messages, parser_); !checked) return tl::unexpected(checked.error());
   }
   return end_where(is_leased_under, key, token, ending);
 }
@@ -115,8 +117,9 @@ Result<QueueSettled> QueueLane::end_where(MayEnd may_end, BytesView key, const F
 QueueSettled QueueLane::end(BytesView key, LockedJob &locked, const QueueEnding &ending, rocksdb::Status &status) {
   QueueRow &row = locked.row;
   if (ending.verdict == QueueVerdict::done) {
-    status = commit_result(key, locked, ending.result);
-    return QueueSettled::committed;
+    bool refused = false;
+    status = commit_result(key, locked, ending, refused);
+    return refused ? QueueSettled::busy : QueueSettled::committed;
   }
   keep_error(row.errors, ending.error);
   if (ending.effect == QueueEffect::absent) row.effect_unknown = false;
@@ -132,11 +135,28 @@ QueueSettled QueueLane::end(BytesView key, LockedJob &locked, const QueueEnding 
   return held ? QueueSettled::held : QueueSettled::waiting;
 }
 
-rocksdb::Status QueueLane::commit_result(BytesView key, const LockedJob &locked, BytesView result) {
-  encode_operation(operation_record(Phase::committed, locked.row, locked.digest, result, now_), record_);
+// `refused`: the relay is at its cap, and nothing may be written.
+rocksdb::Status QueueLane::commit_result(BytesView key, const LockedJob &locked, const QueueEnding &ending,
+                                         bool &refused) {
+  refused = !prepare_messages(key, locked.row, ending.messages);
+  if (refused) return {};
+  encode_operation(operation_record(Phase::committed, locked.row, locked.digest, ending.result, now_), record_);
   auto status = transaction_->Put(context_.database.operations(), slice_of(key), slice_of(record_), true);
+  if (status.ok()) status = put_relayed(*transaction_, context_.database, relayed_, record_);
   ++new_counters_.results;
+  new_counters_.relay.add(amount_of(relayed_));
   return status.ok() ? take_out(key, locked.row) : status;
+}
+
+// False: there is no room for them.
+bool QueueLane::prepare_messages(BytesView key, const QueueRow &row, const std::vector<RelayMessage> &messages) {
+  if (messages.empty()) return true;
+  Job job;
+  const bool parsed = parser_.parse(row.bytes, job).has_value();
+  auto entries = relay_entries(messages, key, parsed ? job.traceparent : std::string(), now_, digester_, parser_);
+  if (!context_.relay_room.reserve(amount_of(entries))) return false;
+  relayed_ = std::move(entries);
+  return true;
 }
 
 // `refused`: the dead letters are at their cap, and nothing may be written.
@@ -235,6 +255,8 @@ rocksdb::Status QueueLane::commit(const KillPoints &points) {
   counters_ = new_counters_;
   letter_reserved_ = {};
   arrive(points.after);
+  if (!relayed_.empty() && context_.options.observer != nullptr) context_.options.observer->relayed();
+  relayed_.clear();
   return status;
 }
 
@@ -242,6 +264,7 @@ void QueueLane::abandon() {
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
   status.PermitUncheckedError();
   context_.letter_room.release(std::exchange(letter_reserved_, {}));
+  context_.relay_room.release(amount_of(std::exchange(relayed_, {})));
 }
 
 void QueueLane::arrive(KillPoint point) {

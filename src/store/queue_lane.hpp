@@ -40,7 +40,9 @@ private:
   [[nodiscard]] Result<QueueSettled> end_where(MayEnd may_end, BytesView key, const FencingToken &token,
                                                const QueueEnding &ending);
   [[nodiscard]] QueueSettled end(BytesView key, LockedJob &locked, const QueueEnding &ending, rocksdb::Status &status);
-  [[nodiscard]] rocksdb::Status commit_result(BytesView key, const LockedJob &locked, BytesView result);
+  [[nodiscard]] rocksdb::Status commit_result(BytesView key, const LockedJob &locked, const QueueEnding &ending,
+                                              bool &refused);
+  [[nodiscard]] bool prepare_messages(BytesView key, const QueueRow &row, const std::vector<RelayMessage> &messages);
   [[nodiscard]] rocksdb::Status bury(BytesView key, const LockedJob &locked, bool &refused);
   [[nodiscard]] rocksdb::Status take_out(BytesView key, const QueueRow &row);
   [[nodiscard]] rocksdb::Status put_row(BytesView key, QueueRow &row);
@@ -61,8 +63,9 @@ private:
 
   // The step in hand.
   WallTime now_;
-  LaneCounters new_counters_; // once it is committed
-  RowAmount letter_reserved_; // for its dead letter
+  LaneCounters new_counters_;       // once it is committed
+  RowAmount letter_reserved_;       // for its dead letter
+  std::vector<RelayEntry> relayed_; // room is reserved for them
   Bytes record_;
 };
 

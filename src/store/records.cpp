@@ -16,9 +16,10 @@ struct Fields {
 };
 constexpr Fields operation_fields{.first = 11, .now = 11};
 constexpr Fields queue_fields{.first = 0, .now = 19};
-constexpr Fields dead_letter_fields{.first = 17, .now = 20};
-constexpr Fields counters_fields{.first = 3, .now = 7};
-constexpr Fields change_counters_fields{.first = 5, .now = 9};
+constexpr Fields relay_fields{.first = 0, .now = 4};
+constexpr Fields dead_letter_fields{.first = 17, .now = 21};
+constexpr Fields counters_fields{.first = 3, .now = 11};
+constexpr Fields change_counters_fields{.first = 5, .now = 13};
 constexpr Fields audit_fields{.first = 7, .now = 8};
 constexpr Fields crash_count_fields{.first = 0, .now = 3};
 constexpr std::size_t record_tokens_max = 32;
@@ -90,13 +91,13 @@ SenderId read_sender(TokenReader &reader) {
   return sender.value_or(SenderId{});
 }
 
-void write_queue_counters(Writer &writer, const QueueCounters &counters) {
+void write_flow(Writer &writer, const FlowCounters &counters) {
   writer.positive(counters.added).positive(counters.removed);
   writer.positive(counters.bytes_added).positive(counters.bytes_removed);
 }
 
-QueueCounters read_queue_counters(TokenReader &reader) {
-  QueueCounters counters;
+FlowCounters read_flow(TokenReader &reader) {
+  FlowCounters counters;
   counters.added = reader.positive();
   counters.removed = reader.positive();
   counters.bytes_added = reader.positive();
@@ -160,6 +161,18 @@ std::optional<QueueRow> RecordDecoder::queued(BytesView value) {
   return row;
 }
 
+std::optional<RelayRow> RecordDecoder::relayed(BytesView value) {
+  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens_);
+  if (begin(reader, relay_fields) == 0) return std::nullopt;
+  RelayRow row;
+  row.job = reader.binary();
+  row.created_at = read_time(reader);
+  row.redrives = reader.positive();
+  if (!reader.at_end()) return std::nullopt;
+  return row;
+}
+
 std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
@@ -191,6 +204,7 @@ std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, Byt
     letter.stored_phase = static_cast<Phase>(phase);
     letter.errors = read_errors(reader);
     letter.effect_unknown = reader.boolean();
+    letter.relay_key = reader.binary_or_nil().value_or(BytesView{});
   }
   if (!reader.at_end()) return std::nullopt;
   return letter;
@@ -204,7 +218,8 @@ std::optional<LaneCounters> RecordDecoder::counters(BytesView value) {
   LaneCounters counters;
   counters.results = reader.positive();
   counters.dead_letters = reader.positive();
-  if (format > 1) counters.queue = read_queue_counters(reader);
+  if (format > 1) counters.queue = read_flow(reader);
+  if (format > 1) counters.relay = read_flow(reader);
   if (!reader.at_end()) return std::nullopt;
   return counters;
 }
@@ -219,7 +234,8 @@ std::optional<ChangeCounters> RecordDecoder::change_counters(BytesView value) {
   counters.dead_letters_removed = reader.positive();
   counters.dead_letter_bytes_found = reader.positive();
   counters.dead_letter_bytes_removed = reader.positive();
-  if (format > 1) counters.queue = read_queue_counters(reader);
+  if (format > 1) counters.queue = read_flow(reader);
+  if (format > 1) counters.relay = read_flow(reader);
   if (!reader.at_end()) return std::nullopt;
   return counters;
 }
@@ -287,6 +303,13 @@ void encode_queued(const QueueRow &row, Bytes &out) {
   write_errors(writer, row.errors);
 }
 
+void encode_relayed(const RelayRow &row, Bytes &out) {
+  Writer writer = begin(out, relay_fields);
+  writer.binary(row.job);
+  write_time(writer, row.created_at);
+  writer.positive(row.redrives);
+}
+
 void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
   Writer writer = begin(out, dead_letter_fields);
   writer.positive(static_cast<std::uint64_t>(letter.reason)).string(letter.detail).binary(letter.bytes);
@@ -303,19 +326,22 @@ void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
   writer.positive(static_cast<std::uint64_t>(letter.stored_phase));
   write_errors(writer, letter.errors);
   writer.boolean(letter.effect_unknown);
+  letter.relay_key.empty() ? writer.nil() : writer.binary(letter.relay_key);
 }
 
 void encode_counters(const LaneCounters &counters, Bytes &out) {
   Writer writer = begin(out, counters_fields);
   writer.positive(counters.results).positive(counters.dead_letters);
-  write_queue_counters(writer, counters.queue);
+  write_flow(writer, counters.queue);
+  write_flow(writer, counters.relay);
 }
 
 void encode_change_counters(const ChangeCounters &counters, Bytes &out) {
   Writer writer = begin(out, change_counters_fields);
   writer.positive(counters.results).positive(counters.dead_letters_removed);
   writer.positive(counters.dead_letter_bytes_found).positive(counters.dead_letter_bytes_removed);
-  write_queue_counters(writer, counters.queue);
+  write_flow(writer, counters.queue);
+  write_flow(writer, counters.relay);
 }
 
 void encode_audit(const AuditRow &row, Bytes &out) {

@@ -8,6 +8,7 @@
 #include "job/messagepack.hpp"
 #include "onced/store.hpp"
 #include "store/queue_row.hpp"
+#include "store/relay_row.hpp"
 
 // The values of the column families (docs/storage.md): MessagePack arrays that begin with the format's version.
 namespace onced::store {
@@ -26,20 +27,22 @@ struct OperationRecord {
   Durability durability = Durability::fsync;
 };
 
-// Jobs that came into the queue and went out of it, and their bytes.
-struct QueueCounters {
+// Rows that came into a family, the queue or the relay, and went out of it, and the bytes of the jobs in them.
+struct FlowCounters {
   std::uint64_t added = 0;
   std::uint64_t removed = 0;
   std::uint64_t bytes_added = 0;
   std::uint64_t bytes_removed = 0;
 
-  void add(std::uint64_t bytes) {
-    ++added;
-    bytes_added += bytes;
+  void add(std::uint64_t bytes) { add(RowAmount{.rows = 1, .bytes = bytes}); }
+  void add(RowAmount amount) {
+    added += amount.rows;
+    bytes_added += amount.bytes;
   }
-  void remove(std::uint64_t bytes) {
-    ++removed;
-    bytes_removed += bytes;
+  void remove(std::uint64_t bytes) { remove(RowAmount{.rows = 1, .bytes = bytes}); }
+  void remove(RowAmount amount) {
+    removed += amount.rows;
+    bytes_removed += amount.bytes;
   }
 };
 
@@ -48,7 +51,8 @@ struct LaneCounters {
   std::uint64_t results = 0;
   std::uint64_t dead_letters = 0;
   std::uint64_t dead_letter_bytes = 0; // of jobs in them; in a row of its own
-  QueueCounters queue = {};
+  FlowCounters queue = {};
+  FlowCounters relay = {};
 };
 
 // What changes that a person ordered have done to the sums of the lanes: they are the only ones that remove dead
@@ -58,7 +62,8 @@ struct ChangeCounters {
   std::uint64_t dead_letters_removed = 0;
   std::uint64_t dead_letter_bytes_found = 0; // there already when bytes began to be counted
   std::uint64_t dead_letter_bytes_removed = 0;
-  QueueCounters queue = {};
+  FlowCounters queue = {};
+  FlowCounters relay = {};
 };
 
 // How often the inline handler of a job has ended the process.
@@ -74,6 +79,7 @@ class RecordDecoder {
 public:
   [[nodiscard]] std::optional<OperationRecord> operation(BytesView value);
   [[nodiscard]] std::optional<QueueRow> queued(BytesView value);
+  [[nodiscard]] std::optional<RelayRow> relayed(BytesView value);
   [[nodiscard]] std::optional<DeadLetter> dead_letter(const DeadLetterId &id, BytesView value);
   [[nodiscard]] std::optional<LaneCounters> counters(BytesView value); // without its bytes
   [[nodiscard]] std::optional<ChangeCounters> change_counters(BytesView value);
@@ -89,6 +95,7 @@ private:
 // Each replaces what `out` holds, keeping its memory.
 void encode_operation(const OperationRecord &record, Bytes &out);
 void encode_queued(const QueueRow &row, Bytes &out);
+void encode_relayed(const RelayRow &row, Bytes &out);
 void encode_dead_letter(const DeadLetter &letter, Bytes &out);
 void encode_counters(const LaneCounters &counters, Bytes &out);
 void encode_change_counters(const ChangeCounters &counters, Bytes &out);

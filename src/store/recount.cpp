@@ -45,6 +45,11 @@ Result<LaneCounters> count_by_scan(const Database &database) {
     counted.queue.add(row ? row->bytes.size() : 0);
   });
   if (!read) return tl::unexpected(read.error());
+  read = for_each_value(database, database.relay(), [&](BytesView value) {
+    const auto row = decoder.relayed(value);
+    counted.relay.add(row ? row->job.size() : 0);
+  });
+  if (!read) return tl::unexpected(read.error());
   return counted;
 }
 

@@ -5,7 +5,7 @@
 
 namespace onced::store {
 
-// Dead letters or queued jobs, and the bytes of the jobs in them.
+// Dead letters, queued jobs or messages to be sent on, and the bytes of the jobs in them.
 struct RowAmount {
   std::uint64_t rows = 0;
   std::uint64_t bytes = 0;
@@ -17,11 +17,13 @@ public:
   explicit RowRoom(RowAmount max) : max_(max) {}
 
   // Takes room for one row of so many bytes. False: there is none, and nothing was taken.
-  [[nodiscard]] bool reserve(std::uint64_t bytes) {
+  [[nodiscard]] bool reserve(std::uint64_t bytes) { return reserve(RowAmount{.rows = 1, .bytes = bytes}); }
+  // Likewise for all of these.
+  [[nodiscard]] bool reserve(RowAmount amount) {
     const std::scoped_lock lock(mutex_);
-    if (taken_.rows >= max_.rows || bytes > max_.bytes || taken_.bytes > max_.bytes - bytes) return false;
-    ++taken_.rows;
-    taken_.bytes += bytes;
+    if (!fits(amount.rows, taken_.rows, max_.rows) || !fits(amount.bytes, taken_.bytes, max_.bytes)) return false;
+    taken_.rows += amount.rows;
+    taken_.bytes += amount.bytes;
     return true;
   }
 
@@ -45,6 +47,10 @@ public:
   }
 
 private:
+  static bool fits(std::uint64_t wanted, std::uint64_t taken, std::uint64_t max) {
+    return wanted <= max && taken <= max - wanted;
+  }
+
   RowAmount max_;
   mutable std::mutex mutex_; // guards the next
   RowAmount taken_;

@@ -12,6 +12,7 @@
 #include "store/mend_queue.hpp"
 #include "store/records.hpp"
 #include "store/recount.hpp"
+#include "store/relay_queue.hpp"
 #include "store/row_room.hpp"
 #include "store/slices.hpp"
 #include "store/standing.hpp"
@@ -47,8 +48,9 @@ public:
       : options_(options), clock_(clock), database_(std::move(database)), standing_(*database_, options.read_only),
         letter_room_({.rows = options.dead_letters_max, .bytes = options.dead_letter_bytes_max}),
         queue_room_({.rows = options.queue_jobs_max, .bytes = options.queue_bytes_max}),
+        relay_room_({.rows = options.relay_jobs_max, .bytes = options.relay_bytes_max}),
         cache_(options.read_only ? 0 : options.committed_cache_bytes), lanes_(seats_),
-        queue_(context(), standing_, seats_) {}
+        queue_(context(), standing_, seats_), relay_(context(), standing_, seats_) {}
   ~Impl();
 
   Result<void> begin_boot(Random &random);
@@ -66,6 +68,7 @@ public:
   Result<void> purge(const DeadLetterId &id, const Operator &who);
   Result<void> resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who);
   store::JobQueue &queue() { return queue_; }
+  store::RelayQueue &relay() { return relay_; }
   Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
   Result<Verification> verify() const { return store::Verifier(*database_).verify(); }
 
@@ -79,7 +82,7 @@ private:
   Result<void> read_counters();
   template <class Visit> Result<void> for_each_lane(std::string_view prefix, Visit &&visit);
   Result<store::ChangeCounters> read_change_counters();
-  void take_queue_room(const store::ChangeCounters &changes);
+  void take_room(store::RowRoom &room, store::FlowCounters LaneCounters::*flow, const store::FlowCounters &changes);
   Result<void> count_anew(rocksdb::WriteBatch &batch);
   Result<store::ChangeCounters> begin_counters(rocksdb::WriteBatch &batch);
   Result<std::uint64_t> uncounted_letter_bytes() const;
@@ -95,6 +98,7 @@ private:
   store::Standing standing_;
   store::RowRoom letter_room_;
   store::RowRoom queue_room_;
+  store::RowRoom relay_room_;
   store::CommittedCache cache_;
   store::Suspects suspects_;
 
@@ -105,6 +109,7 @@ private:
   store::LaneSeats seats_;
   store::LanePool<CommitLane> lanes_;
   store::JobQueue queue_;
+  store::RelayQueue relay_;
 };
 
 Store::Impl::~Impl() {
@@ -235,7 +240,8 @@ Result<void> Store::Impl::count_anew(rocksdb::WriteBatch &batch) {
   if (!counted) return tl::unexpected(counted.error());
   counters_ = {*counted};
   letter_room_.add({.rows = counted->dead_letters, .bytes = counted->dead_letter_bytes});
-  take_queue_room({});
+  take_room(queue_room_, &LaneCounters::queue, {});
+  take_room(relay_room_, &LaneCounters::relay, {});
   rocksdb::Status status;
   const std::unique_ptr<rocksdb::Iterator> rows(database_->db()->NewIterator(scan_options(), database_->meta()));
   for (rows->SeekToFirst(); status.ok() && rows->Valid(); rows->Next()) {
@@ -254,15 +260,15 @@ Result<void> Store::Impl::count_anew(rocksdb::WriteBatch &batch) {
   return {};
 }
 
-// One lane takes out of the queue what another has put into it.
-void Store::Impl::take_queue_room(const store::ChangeCounters &changes) {
-  store::RowAmount queued{.rows = changes.queue.added - changes.queue.removed,
-                          .bytes = changes.queue.bytes_added - changes.queue.bytes_removed};
+// One lane takes out what another has put in.
+void Store::Impl::take_room(store::RowRoom &room, store::FlowCounters LaneCounters::*flow,
+                            const store::FlowCounters &changes) {
+  store::RowAmount there{.rows = changes.added - changes.removed, .bytes = changes.bytes_added - changes.bytes_removed};
   for (const LaneCounters &lane : counters_) {
-    queued.rows += lane.queue.added - lane.queue.removed;
-    queued.bytes += lane.queue.bytes_added - lane.queue.bytes_removed;
+    there.rows += (lane.*flow).added - (lane.*flow).removed;
+    there.bytes += (lane.*flow).bytes_added - (lane.*flow).bytes_removed;
   }
-  queue_room_.add(queued);
+  room.add(there);
 }
 
 // The counters as they are, or made anew; what is to be written of them goes into the batch.
@@ -274,8 +280,10 @@ Result<store::ChangeCounters> Store::Impl::begin_counters(rocksdb::WriteBatch &b
   }
   if (auto read = read_counters(); !read) return tl::unexpected(read.error());
   auto changes = read_change_counters();
-  if (changes) take_queue_room(*changes);
-  if (!changes || changes->dead_letter_bytes_found == 0) return changes;
+  if (!changes) return changes;
+  take_room(queue_room_, &LaneCounters::queue, changes->queue);
+  take_room(relay_room_, &LaneCounters::relay, changes->relay);
+  if (changes->dead_letter_bytes_found == 0) return changes;
   Bytes value;
   store::encode_change_counters(*changes, value);
   const auto status = batch.Put(database_->meta(), slice_of(store::change_counters_name), value);
@@ -331,6 +339,7 @@ store::CommitContext Store::Impl::context() {
           .clock = clock_,
           .letter_room = letter_room_,
           .queue_room = queue_room_,
+          .relay_room = relay_room_,
           .cache = cache_,
           .suspects = suspects_};
 }
@@ -375,9 +384,10 @@ Result<Counts> Store::Impl::count() const {
     if (record->phase == Phase::committed) ++counts.results;
   }
   if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_->path()));
-  for (const auto &[family, count] :
-       {std::pair{database_->dead_letters(), &counts.dead_letters}, {database_->queue(), &counts.pending}}) {
-    if (family == nullptr) continue; // there was no queue yet
+  for (const auto &[family, count] : {std::pair{database_->dead_letters(), &counts.dead_letters},
+                                      {database_->queue(), &counts.pending},
+                                      {database_->relay(), &counts.relayed}}) {
+    if (family == nullptr) continue; // it is of an older format
     const std::unique_ptr<rocksdb::Iterator> others(database_->db()->NewIterator(scan_options(), family));
     for (others->SeekToFirst(); others->Valid(); others->Next())
       ++*count;
@@ -514,6 +524,12 @@ store::JobQueue &Store::queue() {
 }
 const store::JobQueue &Store::queue() const {
   return impl_->queue();
+}
+store::RelayQueue &Store::relay() {
+  return impl_->relay();
+}
+const store::RelayQueue &Store::relay() const {
+  return impl_->relay();
 }
 Result<std::vector<AuditRow>> Store::audit(std::size_t rows, std::uint64_t after) const {
   return impl_->audit(rows, after);

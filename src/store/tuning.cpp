@@ -138,7 +138,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_p
           {"operations", family(cache, memtable_bytes(cache))},
           {"dead_letters", family(cache, 8 * mebibyte)},
           {"meta", family(cache, mebibyte)},
-          {"queue", family(cache, 8 * mebibyte)}};
+          {"queue", family(cache, 8 * mebibyte)},
+          {"relay", family(cache, 8 * mebibyte)}};
 }
 
 } // namespace onced::store

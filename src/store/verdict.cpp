@@ -72,7 +72,9 @@ Verdict verdict_of_handler(const Job &job, const Handlers &handlers, JobParser &
   if (auto *failed = std::get_if<Failed>(&result)) return buried(Outcome::failed, std::move(failed->detail));
   Verdict verdict;
   verdict.settlement.outcome = Outcome::stored;
-  verdict.settlement.result = std::move(std::get<Done>(result).result);
+  auto &done = std::get<Done>(result);
+  verdict.settlement.result = std::move(done.result);
+  verdict.messages = std::move(done.messages);
   return verdict;
 }
 

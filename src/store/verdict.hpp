@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "onced/digest.hpp"
 #include "onced/handler.hpp"
@@ -41,6 +42,7 @@ struct Verdict {
   std::optional<Digest> stored_digest;   // of the row that it conflicts with
   Phase stored_phase = Phase::committed; // of that row
   Suspicion suspicion = Suspicion::none;
+  std::vector<RelayMessage> messages;    // of the result that is to be stored
 };
 
 [[nodiscard]] Verdict verdict_of_defect(std::string_view defect);

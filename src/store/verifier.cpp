@@ -4,6 +4,7 @@
 
 #include <rocksdb/metadata.h>
 
+#include "job/relayed_job.hpp"
 #include "onced/limits.hpp"
 #include "store/slices.hpp"
 
@@ -26,9 +27,10 @@ Result<Verification> Verifier::verify() {
   if (auto read = verify_tables(); !read) return tl::unexpected(read.error());
   for (const auto &[family, verify_row] : {std::pair{database_.operations(), &Verifier::verify_operation},
                                            {database_.queue(), &Verifier::verify_queued},
+                                           {database_.relay(), &Verifier::verify_relayed},
                                            {database_.dead_letters(), &Verifier::verify_dead_letter},
                                            {database_.meta(), &Verifier::verify_meta}}) {
-    if (family == nullptr) continue; // there was no queue yet
+    if (family == nullptr) continue; // it is of an older format
     if (auto read = verify_rows(family, verify_row); !read) return tl::unexpected(read.error());
   }
   verify_sums();
@@ -107,6 +109,24 @@ void Verifier::verify_queued(BytesView key, BytesView value) {
   if (!operation || operation->phase != Phase::pending) tell("queue", key, "the row of its key is not pending");
 }
 
+void Verifier::verify_relayed(BytesView key, BytesView value) {
+  ++found_.relayed;
+  ++scanned_.relayed;
+  const auto row = decoder_.relayed(value);
+  if (!row) return tell("relay", key, "the row is damaged");
+  scanned_.relayed_bytes += row->job.size();
+  const auto parts = relay_key_of(key);
+  if (!parts) return tell("relay", key, "the row lies under a key that is none");
+  Job job;
+  if (!parser_.parse(row->job, job) ||
+      job.operation_id != relayed_operation_id(parts->parent, parts->index, digester_)) {
+    tell("relay", key, "its bytes are no job, or not that of its key");
+  }
+  const auto parent_value = get(database_.operations(), parts->parent);
+  const auto parent = parent_value ? decoder_.operation(*parent_value) : std::nullopt;
+  if (!parent || parent->phase != Phase::committed) tell("relay", key, "the job whose result it is is not committed");
+}
+
 void Verifier::verify_dead_letter(BytesView key, BytesView value) {
   ++found_.dead_letters;
   ++scanned_.dead_letters;
@@ -131,6 +151,7 @@ void Verifier::verify_letter_of_job(const DeadLetter &letter) {
       key != key_of(job.effect_key, job.type, job.operation_id)) {
     tell("dead_letters", id, "its digest or its ids are not those of its bytes");
   }
+  if (!letter.relay_key.empty()) return verify_letter_of_message(letter, job);
   if (dead_letter_id(key, *letter.offered_digest, letter.reason, digester_) != letter.id) {
     tell("dead_letters", id, "the row lies under another id than that of its key, digest and reason");
   }
@@ -143,6 +164,16 @@ void Verifier::verify_letter_of_job(const DeadLetter &letter) {
   }
 }
 
+void Verifier::verify_letter_of_message(const DeadLetter &letter, const Job &job) {
+  if (relay_letter_id(letter.relay_key, digester_) != letter.id) {
+    tell("dead_letters", letter.id.view(), "the row lies under another id than that of its message");
+  }
+  const auto parts = relay_key_of(letter.relay_key);
+  if (!parts || job.operation_id != relayed_operation_id(parts->parent, parts->index, digester_)) {
+    tell("dead_letters", letter.id.view(), "its bytes are not the job of its message");
+  }
+}
+
 void Verifier::verify_meta(BytesView key, BytesView value) {
   if (key.starts_with(audit_prefix)) return verify_audit(key, value);
   bool readable = false;
@@ -151,7 +182,7 @@ void Verifier::verify_meta(BytesView key, BytesView value) {
     readable = lane.has_value();
     counted_.results += readable ? lane->results : 0;
     counted_.dead_letters += readable ? lane->dead_letters : 0;
-    count(readable ? lane->queue : QueueCounters{});
+    count(readable ? lane->queue : FlowCounters{}, readable ? lane->relay : FlowCounters{});
   } else if (key == change_counters_name) {
     const auto read = decoder_.change_counters(value);
     readable = read.has_value();
@@ -160,7 +191,7 @@ void Verifier::verify_meta(BytesView key, BytesView value) {
     counted_.results += changes.results;
     counted_.dead_letters -= changes.dead_letters_removed;
     counted_.dead_letter_bytes += changes.dead_letter_bytes_found - changes.dead_letter_bytes_removed;
-    count(changes.queue);
+    count(changes.queue, changes.relay);
   } else if (key.starts_with(crashes_prefix)) {
     readable = decoder_.crash_count(value).has_value();
   } else if (key.starts_with(lane_bytes_prefix) || key == format_name || key == boots_name) {
@@ -184,9 +215,11 @@ void Verifier::verify_audit(BytesView key, BytesView value) {
   last_audit_ = *number;
 }
 
-void Verifier::count(const QueueCounters &counters) {
-  counted_.queued += counters.added - counters.removed;
-  counted_.queued_bytes += counters.bytes_added - counters.bytes_removed;
+void Verifier::count(const FlowCounters &queue, const FlowCounters &relay) {
+  counted_.queued += queue.added - queue.removed;
+  counted_.queued_bytes += queue.bytes_added - queue.bytes_removed;
+  counted_.relayed += relay.added - relay.removed;
+  counted_.relayed_bytes += relay.bytes_added - relay.bytes_removed;
 }
 
 void Verifier::verify_sums() {
@@ -202,6 +235,8 @@ void Verifier::verify_sums() {
   if (counts_bytes_) hold("bytes of jobs in dead letters", counted_.dead_letter_bytes, scanned_.dead_letter_bytes);
   hold("queued jobs", counted_.queued, scanned_.queued);
   hold("bytes of queued jobs", counted_.queued_bytes, scanned_.queued_bytes);
+  hold("messages to be sent on", counted_.relayed, scanned_.relayed);
+  hold("bytes of messages to be sent on", counted_.relayed_bytes, scanned_.relayed_bytes);
 }
 
 std::optional<std::string> Verifier::get(rocksdb::ColumnFamilyHandle *family, BytesView key) {

@@ -26,6 +26,8 @@ private:
     std::uint64_t dead_letter_bytes = 0;
     std::uint64_t queued = 0;
     std::uint64_t queued_bytes = 0;
+    std::uint64_t relayed = 0;
+    std::uint64_t relayed_bytes = 0;
   };
 
   [[nodiscard]] Result<void> verify_tables();
@@ -35,11 +37,13 @@ private:
   void verify_pending(BytesView key, const Digest &digest);
   void verify_failed(BytesView key, const Digest &digest);
   void verify_queued(BytesView key, BytesView value);
+  void verify_relayed(BytesView key, BytesView value);
   void verify_dead_letter(BytesView key, BytesView value);
   void verify_letter_of_job(const DeadLetter &letter);
+  void verify_letter_of_message(const DeadLetter &letter, const Job &job);
   void verify_meta(BytesView key, BytesView value);
   void verify_audit(BytesView key, BytesView value);
-  void count(const QueueCounters &counters);
+  void count(const FlowCounters &queue, const FlowCounters &relay);
   void verify_sums();
   // The row's value; nothing where there is none, or where it cannot be read.
   [[nodiscard]] std::optional<std::string> get(rocksdb::ColumnFamilyHandle *family, BytesView key);

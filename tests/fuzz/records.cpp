@@ -44,6 +44,7 @@ void read_store_rows(BytesView value) {
       value, [](BytesView bytes) { return decoder.dead_letter(DeadLetterId{}, bytes); }, store::encode_dead_letter,
       older);
   check(value, with(&RecordDecoder::queued), store::encode_queued, older);
+  check(value, with(&RecordDecoder::relayed), store::encode_relayed, older);
   check(value, with(&RecordDecoder::counters), store::encode_counters, older);
   check(value, with(&RecordDecoder::change_counters), store::encode_change_counters, older);
   check(value, with(&RecordDecoder::audit), store::encode_audit, older);
@@ -68,6 +69,12 @@ void read_audit_name(BytesView name) {
   require(!number || store::audit_name(*number) == name, "the name of an audit row is that of its number");
 }
 
+void read_relay_key(BytesView key) {
+  const auto parts = store::relay_key_of(key);
+  require(!parts || store::relay_key(parts->to, parts->parent, parts->index) == key,
+          "the key of a message is that of its parts");
+}
+
 } // namespace
 } // namespace onced::fuzz
 
@@ -77,5 +84,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   read_store_rows(bytes);
   read_outbox_rows(bytes);
   read_audit_name(bytes);
+  read_relay_key(bytes);
   return 0;
 }

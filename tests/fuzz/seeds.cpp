@@ -112,6 +112,12 @@ void write_records(Corpus corpus) {
   queued.errors = {"exit 75"};
   store::encode_queued(queued, out);
   corpus.add(out);
+  letter.relay_key = store::relay_key("next", key_of_operation("sum", "demo-1").bytes, 3);
+  store::encode_dead_letter(letter, out);
+  corpus.add(out);
+  corpus.add(letter.relay_key);
+  store::encode_relayed({.job = "job", .created_at = time, .redrives = 1}, out);
+  corpus.add(out);
   corpus.add("\x93\x01\x05\x02"); // a lane's counters of format 1
   store::encode_counters({.results = 300, .dead_letters = 2, .dead_letter_bytes = 0}, out);
   corpus.add(out);

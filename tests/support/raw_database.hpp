@@ -61,6 +61,7 @@ public:
     check(db_->CreateColumnFamily({}, name, &handle));
     handles_[name] = handle;
   }
+  void drop_family(const std::string &name) { check(db_->DropColumnFamily(handles_.at(name))); }
   // Writes every memtable out to a table and shrinks what is on disk to the rows there are.
   void compact() {
     for (const auto &[name, handle] : handles_) {

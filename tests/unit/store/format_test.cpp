@@ -3,8 +3,8 @@
 
 #include "onced/version.hpp"
 #include "store/records.hpp"
-#include "support/queue_harness.hpp"
 #include "support/raw_database.hpp"
+#include "support/relay_harness.hpp"
 #include "support/scene.hpp"
 
 using namespace onced;
@@ -113,13 +113,30 @@ void check_common_rows(const StoreHarness &harness) {
                job_bytes("demo-4", {int64_max, 1}), 1);
 }
 
+// `demo-split` sent two on; the second was refused.
+void check_messages(const StoreHarness &harness) {
+  const WallTime created = ManualClock().now + std::chrono::seconds(2);
+  const Bytes parent = key_of_operation("split", "demo-split").bytes;
+  const auto page = harness.store->relay().page("next", {}, 10);
+  REQUIRE(page->entries.size() == 1);
+  CHECK(page->entries[0].key == store::relay_key("next", parent, 0));
+  CHECK(page->entries[0].row.created_at == created);
+  const auto letters = harness.dead_letters();
+  const auto letter = std::find_if(letters.begin(), letters.end(),
+                                   [](const DeadLetter &candidate) { return !candidate.relay_key.empty(); });
+  REQUIRE(letter != letters.end());
+  CHECK(letter->relay_key == store::relay_key("next", parent, 1));
+  CHECK(letter->reason == Outcome::conflict);
+  CHECK(letter->first_at == created);
+}
+
 } // namespace
 
 // How tests/data/store-format-2 was made: see tests/data/README.md.
 TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
   const std::string directory = scene_parameter("SCENE_DATABASE");
   if (directory.empty()) return;
-  QueueHarness harness(directory);
+  RelayHarness harness(directory);
   CHECK(harness.commit({job_bytes("demo-1", {1, 2, 3}), float_job(), effect_job(), job_bytes(long_id, {})}).size() ==
         4);
   harness.clock.now += std::chrono::seconds(1);
@@ -141,6 +158,9 @@ TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
             "failed",
             {.verdict = store::QueueVerdict::exhausted, .error = "killed", .effect = store::QueueEffect::unknown},
             "pay") == store::QueueSettled::failed);
+  harness.messages = {message_to("next", 1), message_to("next", 2)};
+  CHECK(harness.commit_one(split_job("demo-split")).outcome == Outcome::stored);
+  CHECK(harness.bury(harness.waiting().at(1).key, Outcome::conflict, "taken") == store::RelayBuried::buried);
   harness.options.durability = Durability::page_cache;
   harness.reopen();
   CHECK(harness.commit({job_bytes("demo-lazy", {7})}).size() == 1);
@@ -158,10 +178,13 @@ TEST_CASE("every row of a database of format 1 is read") {
   CHECK(counts.results == 5);
   CHECK(counts.dead_letters == 4);
   CHECK(counts.pending == 0);
+  CHECK(counts.relayed == 0);
   check_common_rows(harness);
   CHECK(harness.store->verify()->problems == 0);
   CHECK(harness.store->queue().queued({}, 10)->entries.empty());
   CHECK(harness.store->queue().find("key").value() == std::nullopt);
+  CHECK(harness.store->relay().page("next", {}, 10)->entries.empty());
+  CHECK(harness.store->relay().destinations(10)->empty());
 }
 
 TEST_CASE("every row of a database of format 2 is read") {
@@ -172,9 +195,10 @@ TEST_CASE("every row of a database of format 2 is read") {
   SUBCASE("for writing") {}
   harness.open();
   const Counts counts = harness.counts();
-  CHECK(counts.results == 6);
-  CHECK(counts.dead_letters == 6);
+  CHECK(counts.results == 7);
+  CHECK(counts.dead_letters == 7);
   CHECK(counts.pending == 4);
+  CHECK(counts.relayed == 1);
   check_common_rows(harness);
   CHECK(harness.store->verify()->problems == 0);
   const auto page = harness.store->queue().queued({}, 10);
@@ -191,7 +215,7 @@ TEST_CASE("every row of a database of format 2 is read") {
     CHECK(row.state == expected[at].second);
     CHECK(row.accepted_at == ManualClock().now + std::chrono::seconds(2));
     CHECK(row.receives == (row.operation_id == "waiting" ? 0U : 1U));
-    CHECK(row.token.boot == (row.operation_id == "waiting" ? 0U : 1U));
+    CHECK(row.token.boot == (row.operation_id == "waiting" ? 0U : 2U));
     CHECK(row.owner == (row.type == "pay" ? "treasury" : ""));
   }
   CHECK(page->entries[0].row.errors == std::vector<std::string>{"no answer"});
@@ -203,6 +227,7 @@ TEST_CASE("every row of a database of format 2 is read") {
   CHECK(failed.effect_unknown);
   CHECK(failed.receives == 1);
   CHECK(letter_of(letters, slow_job("leased", 2)).stored_phase == Phase::pending);
+  check_messages(harness);
 }
 
 TEST_CASE("a database of format 1 takes queued jobs once it is opened for writing") {
@@ -219,6 +244,24 @@ TEST_CASE("a database of format 1 takes queued jobs once it is opened for writin
   CHECK(harness.store->verify()->problems == 0);
   harness.close();
   CHECK(store::RecordDecoder().number(RawDatabase(harness.directory.path()).rows("meta").at("format")) == disk_format);
+}
+
+TEST_CASE("a database without the relay is read and has one once it is opened for writing") {
+  RelayHarness harness;
+  CHECK(harness.commit({slow_job("a"), job_bytes("b", {1})}).size() == 2);
+  harness.close();
+  RawDatabase(harness.directory.path()).drop_family("relay");
+  harness.options.read_only = true;
+  harness.open();
+  CHECK(harness.counts().pending == 1);
+  CHECK(harness.counts().relayed == 0);
+  CHECK(harness.waiting().empty());
+  CHECK(harness.store->verify()->problems == 0);
+  harness.options.read_only = false;
+  harness.reopen();
+  CHECK(harness.commit_one(split_job("c")).outcome == Outcome::stored);
+  CHECK(harness.waiting().size() == 1);
+  harness.check_sound();
 }
 
 TEST_CASE("a database of format 1 goes on being used") {

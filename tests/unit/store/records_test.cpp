@@ -99,6 +99,18 @@ QueueRow example_queue_row() {
   return row;
 }
 
+// Of the job demo-1, whose result sends it on.
+RelayEntry example_relay_entry() {
+  Digester digester;
+  JobParser parser;
+  Bytes message;
+  messagepack::Writer(message).map(2).string("type").string("mail").string("to").string("kim");
+  const Bytes parent = key_of_operation("sum", "demo-1").bytes;
+  return relay_entries({{.to = "mailer", .job = message}}, parent, {},
+                       WallTime{std::chrono::microseconds{1'764'500'000'250'000}}, digester, parser)
+      .at(0);
+}
+
 } // namespace
 
 TEST_CASE("the worked example of the storage document is what is written") {
@@ -117,8 +129,14 @@ TEST_CASE("the worked example of the storage document is what is written") {
   encode_queued(example_queue_row(), value);
   CHECK(to_hex(value) == example("queue value"));
 
+  const RelayEntry relayed = example_relay_entry();
+  CHECK(to_hex(relayed.key) == example("relay key"));
+  encode_relayed(relayed.row, value);
+  CHECK(to_hex(value) == example("relay value"));
+
   LaneCounters counters{.results = 1, .dead_letters = 1};
   counters.queue.add(resize_job().size());
+  counters.relay.add(relayed.row.job.size());
   encode_counters(counters, value);
   CHECK(to_hex(value) == example("counters value"));
   CHECK(to_hex(key_of_effect("invoice-7").bytes) == example("effect key"));
@@ -174,16 +192,18 @@ TEST_CASE("a dead letter survives writing and reading") {
   CHECK(read->offered_digest == letter.offered_digest);
 }
 
-TEST_CASE("what a dead letter knows of a queued job survives writing and reading") {
+TEST_CASE("what a dead letter knows of a queued job or a message survives writing and reading") {
   const Batch batch({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
   DeadLetter letter = example_letter(batch.view()[1], batch.view()[0]);
   letter.stored_phase = Phase::pending;
   letter.errors = {"", "first", std::string(limits::queue_error_bytes_max, 'e')};
   letter.effect_unknown = true;
+  letter.relay_key = example_relay_entry().key;
   Bytes value;
   encode_dead_letter(letter, value);
   const auto read = RecordDecoder().dead_letter(letter.id, value);
   REQUIRE(read);
+  CHECK(read->relay_key == letter.relay_key);
   CHECK(read->stored_phase == Phase::pending);
   CHECK(read->errors == letter.errors);
   CHECK(read->effect_unknown);
@@ -226,6 +246,37 @@ TEST_CASE("a row of the queue survives writing and reading in every state") {
   }
 }
 
+TEST_CASE("a row of the relay survives writing and reading and its key says what it is of") {
+  RelayEntry entry = example_relay_entry();
+  entry.row.redrives = 300;
+  Bytes value;
+  encode_relayed(entry.row, value);
+  const auto read = RecordDecoder().relayed(value);
+  REQUIRE(read);
+  CHECK(read->job == entry.row.job);
+  CHECK(read->created_at == entry.row.created_at);
+  CHECK(read->redrives == 300);
+  for (std::size_t size = 0; size < value.size(); ++size)
+    CHECK(!RecordDecoder().relayed(BytesView(value).substr(0, size)));
+  CHECK(!RecordDecoder().relayed(value + '\0'));
+  Bytes old_format = value;
+  old_format[1] = 1;
+  CHECK(!RecordDecoder().relayed(old_format));
+
+  const std::string longest(limits::relay_name_bytes_max, 'n');
+  const Bytes parent = key_of_effect("e").bytes;
+  for (const std::size_t index : {0U, 1U, 255U, 256U, 65'535U}) {
+    const Bytes key = relay_key(longest, parent, index);
+    const auto parts = relay_key_of(key);
+    REQUIRE(parts);
+    CHECK(parts->to == longest);
+    CHECK(parts->parent == parent);
+    CHECK(parts->index == index);
+  }
+  for (const Bytes &none : {Bytes(), Bytes("\0abc", 4), relay_key(longest + "n", parent, 0), Bytes("\x01n\0\0", 4)})
+    CHECK(!relay_key_of(none));
+}
+
 TEST_CASE("a state of the queue out of range and more errors than are kept make no record") {
   Bytes good;
   encode_queued(example_queue_row(), good);
@@ -247,6 +298,7 @@ TEST_CASE("a state of the queue out of range and more errors than are kept make 
 TEST_CASE("counters and rows of the audit survive writing and reading") {
   LaneCounters lane{.results = 1, .dead_letters = 2};
   lane.queue = {.added = 3, .removed = 4, .bytes_added = 5, .bytes_removed = 600};
+  lane.relay = {.added = 13, .removed = 14, .bytes_added = 15, .bytes_removed = 700};
   Bytes value;
   encode_counters(lane, value);
   RecordDecoder decoder;
@@ -258,14 +310,21 @@ TEST_CASE("counters and rows of the audit survive writing and reading") {
   CHECK(read->queue.removed == 4);
   CHECK(read->queue.bytes_added == 5);
   CHECK(read->queue.bytes_removed == 600);
+  CHECK(read->relay.added == 13);
+  CHECK(read->relay.removed == 14);
+  CHECK(read->relay.bytes_added == 15);
+  CHECK(read->relay.bytes_removed == 700);
   ChangeCounters changes{.results = 7, .dead_letters_removed = 8};
   changes.queue = {.added = 9, .removed = 10, .bytes_added = 11, .bytes_removed = 12};
+  changes.relay = {.added = 16, .removed = 0, .bytes_added = 17, .bytes_removed = 0};
   encode_change_counters(changes, value);
   const auto changed = decoder.change_counters(value);
   REQUIRE(changed);
   CHECK(changed->dead_letters_removed == 8);
   CHECK(changed->queue.added == 9);
   CHECK(changed->queue.bytes_removed == 12);
+  CHECK(changed->relay.added == 16);
+  CHECK(changed->relay.bytes_added == 17);
   AuditRow row;
   row.action = "resolve";
   row.outcome = "stored";
@@ -285,7 +344,7 @@ TEST_CASE("rows of format 1 are read as they were") {
   CHECK(decoder.change_counters("\x95\x01\x01\x02\x03\x04")->dead_letter_bytes_removed == 4);
   // The fields of one format under the number of the other.
   CHECK(!decoder.counters("\x93\x02\x05\x02"));
-  CHECK(!decoder.counters("\x97\x01\x05\x02\x01\x01\x01\x01"));
+  CHECK(!decoder.counters("\x9B\x01\x05\x02\x01\x01\x01\x01\x01\x01\x01\x01"));
 }
 
 TEST_CASE("no record is read from bytes that were cut or continued or are of another format") {

@@ -79,7 +79,7 @@ TEST_CASE("a store with every kind of row has no problem") {
   CHECK(found.dead_letters == 5);
   CHECK(found.queued == 3);
   CHECK(found.audit_rows == 2);
-  CHECK(found.counters == 5);
+  CHECK(found.counters == 7);
   CHECK(sample.after([](RawDatabase raw) { raw.compact(); }) == "nothing");
   CHECK(sample.verified().tables > 0);
   CHECK(sample.verified().table_bytes > 0);
