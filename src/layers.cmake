@@ -85,6 +85,7 @@ onced_layer(queue
   src/queue/executor.cpp
   src/queue/job_lock.cpp
   src/queue/leases.cpp
+  src/queue/relay.cpp
   src/queue/runner.cpp
   src/queue/spawn.cpp
   src/queue/time_keeper.cpp)

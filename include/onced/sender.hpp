@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ struct SenderOptions {
   KillSwitch kill_switch;
   // Is told each step of each delivery (docs/operations.md, Event streams); null: nobody. Must outlive the sender.
   EventLog *deliveries = nullptr;
+  // Is called when a job has settled, and when the sender has failed, so that nobody has to wait in `next_settled`.
+  // From any of its threads; it must not block, and not call the sender.
+  std::function<void()> on_settled;
 };
 
 // A job that has its final outcome, or was found to be over the limits by the sender itself.

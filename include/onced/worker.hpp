@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
@@ -26,6 +27,13 @@ struct WorkerLab {
   std::uint64_t seed = 0;
 };
 
+// A worker that messages of results are sent on to.
+struct RelayTarget {
+  std::string name;             // what RelayMessage::to says; 1 to limits::relay_name_bytes_max bytes of UTF-8
+  std::string jobs_endpoint;    // its PULL socket
+  std::string replies_endpoint; // its ROUTER socket
+};
+
 struct WorkerOptions {
   StoreOptions store;                                    // its kill_switch, counters and cache are set by the worker
   std::string jobs_endpoint = "tcp://127.0.0.1:5570";    // bound by a PULL socket
@@ -35,6 +43,7 @@ struct WorkerOptions {
   // what is outside of it): an eighth is the cache, and the rest bounds the messages that wait for each sender.
   std::size_t memory_bytes = std::size_t{512} * 1024 * 1024;
   unsigned senders = 64;
+  std::vector<RelayTarget> relays; // at most limits::relay_targets_max, each of another name
   KillSwitch kill_switch;
   WorkerLab lab;
   // Is told each step of each delivery (docs/operations.md, Event streams); null: nobody. Must outlive the worker.

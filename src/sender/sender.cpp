@@ -578,6 +578,7 @@ void Sender::Impl::keep(Settled settled) {
   settled_bytes_ += bytes_of(settled);
   settled_.push_back(std::move(settled));
   changed_.notify_all();
+  if (options_.on_settled) options_.on_settled();
 }
 
 // Settles a job over the limits: on the wire it would cost the connection and its neighbours. mutex_ is held.
@@ -596,6 +597,7 @@ void Sender::Impl::give_up(Error error) {
     failure_ = std::move(error);
   }
   changed_.notify_all();
+  if (options_.on_settled) options_.on_settled();
 }
 
 // --- Sender -------------------------------------------------------------------------------------------------------
