@@ -13,8 +13,6 @@ namespace {
 
 // A configuration is a page of text; this bounds what a wrong file name can cost.
 constexpr std::size_t config_bytes_max = 16 * 1024;
-// The one table whose tables have names that are not known here: types of jobs.
-constexpr std::string_view handlers_table = "handlers";
 
 template <class Map> std::string names_of(const Map &map) {
   std::string names;
@@ -29,6 +27,12 @@ std::string join(std::string path, const std::string &name) {
   return path.append(name);
 }
 
+template <class Value> Result<void> keep(Result<Value> read, Value &kept) {
+  if (!read) return tl::unexpected(read.error());
+  kept = std::move(*read);
+  return {};
+}
+
 class Reader {
 public:
   Reader(const std::string &file, const ConfigSchema &schema) : file_(file), schema_(schema) {}
@@ -41,17 +45,15 @@ public:
       const std::string full = join(path, name);
       const std::uint32_t line = key.source().begin.line;
       Result<void> done;
-      if (full == handlers_table) {
-        auto handlers = read_handlers(node, file_);
-        if (!handlers) return tl::unexpected(handlers.error());
-        config_.handlers = std::move(*handlers);
-        continue;
-      }
-      if (names != schema_.end()) {
+      if (full == "handlers") {
+        done = keep(read_handlers(node, file_), config_.handlers);
+      } else if (full == "relays") {
+        done = keep(read_relays(node, file_), config_.relays);
+      } else if (names != schema_.end()) {
         done = read_setting(names->second, path, name, node, line);
       } else if (!is_table(full)) {
         done = tl::unexpected(config_error(file_, line, full, "there is no such table or key here",
-                                           "tables: " + names_of(schema_) + ", handlers.TYPE"));
+                                           "tables: " + names_of(schema_) + ", handlers.TYPE, relays.NAME"));
       } else if (const toml::table *inner = node.as_table(); inner == nullptr) {
         done = tl::unexpected(config_error(file_, line, full, "this is a table", "write [" + full + "]"));
       } else {

@@ -8,6 +8,7 @@
 
 #include "onced/error.hpp"
 #include "onced/handler.hpp"
+#include "onced/worker.hpp"
 
 namespace onced::tools {
 
@@ -26,6 +27,7 @@ struct Setting {
 struct Config {
   std::map<std::string, std::map<std::string, Setting, std::less<>>, std::less<>> tables;
   std::vector<QueuedType> handlers; // of [handlers.TYPE]
+  std::vector<RelayTarget> relays;  // of [relays.NAME]
 };
 
 // Reads TOML. `file` names it in errors. Every table and setting in it must be in the schema, whichever of them the

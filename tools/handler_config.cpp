@@ -160,27 +160,62 @@ Result<QueuedType> read_handler(const toml::table &table, std::string name, cons
   return std::move(draft.type);
 }
 
+Result<RelayTarget> read_relay(const toml::table &table, std::string name, const std::string &file,
+                               std::uint32_t line) {
+  const std::string path = "relays." + name;
+  RelayTarget target{.name = std::move(name), .jobs_endpoint = {}, .replies_endpoint = {}};
+  for (const auto &[key, node] : table) {
+    const std::string full = path + "." + std::string(key.str());
+    const std::uint32_t here = key.source().begin.line;
+    std::string *endpoint = key == "jobs"      ? &target.jobs_endpoint
+                            : key == "replies" ? &target.replies_endpoint
+                                               : nullptr;
+    if (endpoint == nullptr) {
+      return tl::unexpected(
+          config_error(file, here, full, "there is no such key in [" + path + "]", "keys: jobs, replies"));
+    }
+    if (auto taken = take_text(node, *endpoint); !taken) {
+      return tl::unexpected(config_error(file, here, full, "wrong value", taken.error()));
+    }
+  }
+  if (target.jobs_endpoint.empty() || target.replies_endpoint.empty()) {
+    return tl::unexpected(config_error(file, line, path, "an endpoint is missing", "give it jobs and replies"));
+  }
+  return target;
+}
+
+// A table of tables whose names are the user's, each read by `read_one`.
+template <class One, class ReadOne>
+Result<std::vector<One>> read_tables(const toml::node &node, const std::string &path, const std::string &file,
+                                     ReadOne read_one) {
+  const toml::table *tables = node.as_table();
+  if (tables == nullptr) {
+    return tl::unexpected(config_error(file, node.source().begin.line, path, "it is no table",
+                                       "write a table such as [" + path + ".NAME]"));
+  }
+  std::vector<One> all;
+  for (const auto &[name, inner] : *tables) {
+    const std::uint32_t line = name.source().begin.line;
+    const std::string full = path + "." + std::string(name.str());
+    const toml::table *table = inner.as_table();
+    if (table == nullptr) {
+      return tl::unexpected(config_error(file, line, full, "it is no table", "write [" + full + "]"));
+    }
+    auto one = read_one(*table, std::string(name.str()), file, line);
+    if (!one) return tl::unexpected(one.error());
+    all.push_back(std::move(*one));
+  }
+  return all;
+}
+
 } // namespace
 
 Result<std::vector<QueuedType>> read_handlers(const toml::node &handlers, const std::string &file) {
-  const toml::table *tables = handlers.as_table();
-  if (tables == nullptr) {
-    return tl::unexpected(config_error(file, handlers.source().begin.line, "handlers", "it is no table",
-                                       "write a table for each type, such as [handlers.resize]"));
-  }
-  std::vector<QueuedType> types;
-  for (const auto &[name, node] : *tables) {
-    const std::uint32_t line = name.source().begin.line;
-    const toml::table *table = node.as_table();
-    if (table == nullptr) {
-      return tl::unexpected(config_error(file, line, "handlers." + std::string(name.str()), "it is no table",
-                                         "write [handlers." + std::string(name.str()) + "]"));
-    }
-    auto type = read_handler(*table, std::string(name.str()), file, line);
-    if (!type) return tl::unexpected(type.error());
-    types.push_back(std::move(*type));
-  }
-  return types;
+  return read_tables<QueuedType>(handlers, "handlers", file, read_handler);
+}
+
+Result<std::vector<RelayTarget>> read_relays(const toml::node &relays, const std::string &file) {
+  return read_tables<RelayTarget>(relays, "relays", file, read_relay);
 }
 
 } // namespace onced::tools

@@ -43,7 +43,7 @@ struct Command {
   std::vector<std::string> required;     // by option or configuration file
   std::vector<std::string> alternatives; // one of them on the command line hides the others in the file
   std::string config_file;
-  std::function<void(std::vector<QueuedType>)> take_handlers; // of the file; empty: this command runs none
+  std::function<void(Config &)> take_handlers; // and relays; empty: this command has none
 
   [[nodiscard]] std::string table() const {
     std::string table = name;
@@ -172,11 +172,14 @@ void add_serve(Commands &commands, CLI::App &root) {
   app.add_option("--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies")->capture_default_str();
   app.add_flag("--cut-heartbeats", worker.lab.cut_heartbeats,
                "Lab: extend no handler's lease, so that it ends with its visibility timeout");
-  add_kill_at(app, {"worker.", "queue."}, worker.kill_switch);
+  add_kill_at(app, {"worker.", "queue.", "relay."}, worker.kill_switch);
   add_events(app, options->events);
   add_log_format(app, options->log_format);
   command.required = {"--data"};
-  command.take_handlers = [options](std::vector<QueuedType> handlers) { options->handlers = std::move(handlers); };
+  command.take_handlers = [options](Config &config) {
+    options->handlers = std::move(config.handlers);
+    options->worker.relays = std::move(config.relays);
+  };
   command.run = [options](Output &output) { return run_serve(*options, output); };
 }
 
@@ -495,7 +498,7 @@ bool is_settled(const Command &command, const std::string &option) {
 Result<void> apply_config(Command &command, const ConfigSchema &schema) {
   auto config = read_config(command.config_file, schema);
   if (!config) return tl::unexpected(config.error());
-  if (command.take_handlers) command.take_handlers(std::move(config->handlers));
+  if (command.take_handlers) command.take_handlers(*config);
   const auto table = config->tables.find(command.table());
   if (table == config->tables.end()) return {};
   std::map<std::string, Setting>

@@ -27,6 +27,20 @@ std::string sample(const std::string &name, std::string_view type, std::string_v
   return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, type, help, value);
 }
 
+// The figures of each type of queued job, told apart by a label.
+std::string handlers_text(const Json &handlers) {
+  std::string text;
+  for (const char *figure : {"waiting", "starting", "running", "oldest_ms"}) {
+    const std::string name = fmt::format("onced_handler_{}", figure);
+    if (!handlers.empty()) text += fmt::format("# HELP {0} queued jobs by type: {1}\n# TYPE {0} gauge\n", name, figure);
+    for (const auto &[type, state] : handlers.items()) {
+      const Json &value = state.at(figure);
+      if (value.is_number()) text += fmt::format("{}{{type={}}} {}\n", name, dump(Json(type)), value.dump());
+    }
+  }
+  return text;
+}
+
 std::string in_words(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;
@@ -41,6 +55,8 @@ std::string prometheus_text(const Json &stats) {
       text += sample("onced_" + name + "_total", "counter", *help, value.dump());
     } else if (value.is_number()) {
       text += sample("onced_" + name, "gauge", in_words(name), value.dump());
+    } else if (name == "handlers" && value.is_object()) {
+      text += handlers_text(value);
     } else if (value.is_boolean()) {
       text += sample("onced_" + name, "gauge", in_words(name) + ": 1 or 0", value.get<bool>() ? "1" : "0");
     }

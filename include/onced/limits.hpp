@@ -70,6 +70,8 @@ inline constexpr std::size_t worker_thread_bytes = 24 * 1024 * 1024;
 // for all of them the tree in between, while a payload becomes JSON.
 inline constexpr std::size_t executor_bytes = 6 * 1024 * 1024;
 inline constexpr std::size_t command_conversion_bytes = 24 * 1024 * 1024;
+// And for each worker that messages are sent on to, those in memory, and those in its sender's pipes.
+inline constexpr std::size_t relay_target_bytes = 16 * 1024 * 1024;
 // RocksDB's cache, memtables included: below this it writes tables too small to be worth it.
 inline constexpr std::size_t block_cache_bytes_min = 32 * 1024 * 1024;
 // Queued jobs whose senders a worker remembers, to tell them the final outcome, and of one job how many. Who is

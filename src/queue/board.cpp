@@ -8,7 +8,7 @@ namespace {
 // Where a job is due and no thread takes it, as it was only just told to, or hangs in a function whose lease is lost.
 constexpr std::chrono::milliseconds pause_for_executors{10};
 
-std::vector<LeaseOptions> lease_options(const Handlers &handlers) {
+std::vector<LeaseOptions> lease_options(const Handlers &handlers, std::size_t jobs_in_memory) {
   std::vector<LeaseOptions> options;
   for (const auto &[name, type] : handlers.queued_types()) {
     if (!has_handler(type)) continue;
@@ -18,7 +18,7 @@ std::vector<LeaseOptions> lease_options(const Handlers &handlers) {
                        .max_receive_count = type.max_receive_count,
                        .backoff = type.backoff,
                        .backoff_max = type.backoff_max,
-                       .jobs_max = limits::queue_jobs_in_memory});
+                       .jobs_max = std::max<std::size_t>(jobs_in_memory, type.concurrency)});
   }
   return options;
 }
@@ -30,8 +30,9 @@ bool has_handler(const QueuedType &type) {
   return function == nullptr || *function;
 }
 
-Board::Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats)
-    : clock_(clock), cut_heartbeats_(cut_heartbeats), leases_(lease_options(handlers), boot, random) {
+Board::Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats,
+             std::size_t jobs_in_memory)
+    : clock_(clock), cut_heartbeats_(cut_heartbeats), leases_(lease_options(handlers, jobs_in_memory), boot, random) {
   for (const auto &[name, type] : handlers.queued_types()) {
     if (has_handler(type)) types_.push_back(name);
   }

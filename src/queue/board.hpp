@@ -23,8 +23,9 @@ namespace onced::queue {
 class Board {
 public:
   // Types whose handler is empty are left out: their jobs wait in the store. `boot` as of Leases. `clock` must outlive
-  // it. With `cut_heartbeats` no lease is extended: a knob of the lab.
-  Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats);
+  // it. With `cut_heartbeats` no lease is extended: a knob of the lab. Of each type so many jobs are in memory.
+  Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats,
+        std::size_t jobs_in_memory);
 
   // As of Leases.
   Leases::Added add(BytesView key, std::string_view type, std::uint32_t receives, WallTime accepted_at);

@@ -41,7 +41,8 @@ QueueEnding ending_of(const Attempt &attempt, const store::QueueRow &row, Attemp
   const bool external = attempt.type.external;
   switch (end.kind) {
   case Kind::done:
-    return {.verdict = QueueVerdict::done, .result = std::move(end.done.result)};
+    return {
+        .verdict = QueueVerdict::done, .result = std::move(end.done.result), .messages = std::move(end.done.messages)};
   case Kind::refused:
     return {.verdict = QueueVerdict::refused, .error = std::move(end.error), .effect = effect};
   case Kind::unknown:

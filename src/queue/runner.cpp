@@ -31,16 +31,17 @@ Result<std::unique_ptr<Runner>> Runner::make(const RunnerOptions &options, const
 Runner::Runner(const RunnerOptions &options, const Handlers &handlers, store::StoreKeeper &keeper, Clock &clock,
                Random &random, EventLog &log, QueueCounters &counters, std::function<void(const JobEnd &)> on_end)
     : executors_(executors_of(handlers)),
-      board_(handlers, options.boot, clock, random, options.cut_heartbeats), context_{handlers,
-                                                                                      keeper,
-                                                                                      clock,
-                                                                                      log,
-                                                                                      counters,
-                                                                                      board_,
-                                                                                      options.directory / locks_folder,
-                                                                                      conversion_,
-                                                                                      stop_commands_.descriptor(),
-                                                                                      std::move(on_end)},
+      board_(handlers, options.boot, clock, random, options.cut_heartbeats, options.jobs_in_memory),
+      context_{handlers,
+               keeper,
+               clock,
+               log,
+               counters,
+               board_,
+               options.directory / locks_folder,
+               conversion_,
+               stop_commands_.descriptor(),
+               std::move(on_end)},
       time_keeper_(context_) {}
 
 unsigned Runner::executors_of(const Handlers &handlers) {

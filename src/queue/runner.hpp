@@ -19,6 +19,7 @@ struct RunnerOptions {
   std::filesystem::path directory; // the data directory: the locks of jobs are in there
   std::uint64_t boot = 0;          // the boot count of the store's first opening by this process
   bool cut_heartbeats = false;     // a knob of the lab: no lease is extended
+  std::size_t jobs_in_memory = limits::queue_jobs_in_memory; // of one type; more than its concurrency
 };
 
 // Hands queued jobs to their handlers, and writes what becomes of them. It goes on across reopenings of the store: the

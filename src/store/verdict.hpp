@@ -42,7 +42,7 @@ struct Verdict {
   std::optional<Digest> stored_digest;   // of the row that it conflicts with
   Phase stored_phase = Phase::committed; // of that row
   Suspicion suspicion = Suspicion::none;
-  std::vector<RelayMessage> messages;    // of the result that is to be stored
+  std::vector<RelayMessage> messages; // of the result that is to be stored
 };
 
 [[nodiscard]] Verdict verdict_of_defect(std::string_view defect);

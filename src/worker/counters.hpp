@@ -8,12 +8,13 @@
 #include "onced/outcome.hpp"
 #include "onced/store_counters.hpp"
 #include "queue/queue_counters.hpp"
+#include "queue/relay.hpp"
 
 namespace onced::worker {
 
 // What a worker has counted since it started. Each may be raised from any thread. The balance at every drain:
 // deliveries = the sum of all outcomes + unknown + dropped.
-struct Counters : StoreCounters, queue::QueueCounters {
+struct Counters : StoreCounters, queue::QueueCounters, queue::RelayCounters {
   using Counter = StoreCounters::Counter;
 
   Counter messages{0};                                  // taken from the jobs socket
@@ -42,7 +43,7 @@ struct CounterTraits {
   Counters::Counter Counters::*counter;
 };
 
-inline constexpr std::array<CounterTraits, 28> counter_table{{
+inline constexpr std::array<CounterTraits, 30> counter_table{{
     {"messages", "messages taken from the jobs socket", &Counters::messages},
     {"deliveries", "deliveries received", &Counters::deliveries},
     {"unknown", "deliveries whose commit failed, so that their outcome is unknown", &Counters::unknown},
@@ -71,6 +72,9 @@ inline constexpr std::array<CounterTraits, 28> counter_table{{
     {"queue_expired", "leases that ended as nobody extended them", &Counters::expired},
     {"queue_late", "handlers that ended when their lease was lost; nothing of them was kept", &Counters::late},
     {"queue_reconciled", "effects that reconcile knew of, applied or absent", &Counters::reconciled},
+    {"relay_sent", "messages of results that the worker they were sent on to has", &Counters::relayed},
+    {"relay_refused", "messages of results that were refused for good; they are dead letters here",
+     &Counters::relay_refused},
     {"greetings", "greetings of senders", &Counters::greetings},
     {"queries", "queries received", &Counters::queries},
     {"malformed_peer_messages", "messages on the replies socket that are no greeting and no query",

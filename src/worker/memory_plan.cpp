@@ -11,10 +11,10 @@ namespace {
 constexpr std::size_t mebibyte = 1024 * 1024;
 
 // What depends neither on the senders nor on the memory there is.
-std::size_t fixed_bytes(unsigned threads, unsigned executors) {
+std::size_t fixed_bytes(const Threads &threads) {
   return limits::process_bytes + limits::handover_bytes_max + 2 * limits::outgoing_bytes_max +
-         threads * limits::worker_thread_bytes + (executors > 0 ? limits::command_conversion_bytes : 0) +
-         executors * limits::executor_bytes;
+         threads.batch * limits::worker_thread_bytes + (threads.executors > 0 ? limits::command_conversion_bytes : 0) +
+         threads.executors * limits::executor_bytes + threads.relays * limits::relay_target_bytes;
 }
 
 std::size_t block_cache_bytes(std::size_t memory_bytes) {
@@ -34,23 +34,25 @@ std::size_t memory_with_caches(std::size_t bytes) {
 constexpr std::size_t replies_bytes = (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_target;
 
 Error too_little(std::size_t memory_bytes, unsigned senders, std::size_t needed_bytes) {
-  return {.code = ErrorCode::usage,
-          .concerns = "memory for " + std::to_string(senders) + " senders",
-          .cause = std::to_string(memory_bytes / mebibyte) + " MiB are too little",
-          .remedy = "give " + std::to_string(needed_bytes / mebibyte + 1) +
-                    " MiB or more (--memory), or expect fewer senders (--senders), worker threads or handlers at once"};
+  return {
+      .code = ErrorCode::usage,
+      .concerns = "memory for " + std::to_string(senders) + " senders",
+      .cause = std::to_string(memory_bytes / mebibyte) + " MiB are too little",
+      .remedy =
+          "give " + std::to_string(needed_bytes / mebibyte + 1) +
+          " MiB or more (--memory), or expect fewer senders (--senders), worker threads, handlers at once or relays"};
 }
 
 } // namespace
 
-Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, unsigned threads, unsigned executors) {
+Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, const Threads &threads) {
   // For each sender one message that waits, and one that is arriving.
-  const std::size_t least = fixed_bytes(threads, executors) + senders * (replies_bytes + 2 * limits::message_bytes_max);
+  const std::size_t least = fixed_bytes(threads) + senders * (replies_bytes + 2 * limits::message_bytes_max);
   const std::size_t caches = block_cache_bytes(memory_bytes) + committed_cache_bytes(memory_bytes);
   if (memory_bytes < least + caches) {
     return tl::unexpected(too_little(memory_bytes, senders, memory_with_caches(least)));
   }
-  const std::size_t left = memory_bytes - caches - fixed_bytes(threads, executors);
+  const std::size_t left = memory_bytes - caches - fixed_bytes(threads);
   const std::size_t waiting = senders == 0 ? limits::receive_high_water_messages_max
                                            : (left / senders - replies_bytes) / limits::message_bytes_max - 1;
   return MemoryPlan{.committed_cache_bytes = committed_cache_bytes(memory_bytes),

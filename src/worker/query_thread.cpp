@@ -77,18 +77,47 @@ Bytes QueryThread::stats() {
   const auto state = keeper_.state();
   Bytes out;
   messagepack::Writer writer(out);
-  writer.map(counter_table.size() + outcome_table.size() + 6);
+  writer.map(counter_table.size() + outcome_table.size() + 10);
   writer.string("store_available").boolean(state.available).string("boot").string(to_hex(state.boot.view()));
   writer.string("store_openings").positive(state.openings).string("unavailable_cause");
   state.available || !state.cause ? writer.nil() : writer.string(describe(*state.cause));
   writer.string("unavailable_at_us");
   writer.positive(state.available ? 0 : static_cast<std::uint64_t>(state.since.time_since_epoch().count()));
   writer.string("oldest_unacknowledged_ms").positive(static_cast<std::uint64_t>(handover_.oldest_age().count()));
+  write_depths(writer);
+  write_handlers(writer);
   for (const CounterTraits &counter : counter_table)
     writer.string(counter.name).positive(counters_.*counter.counter);
   for (const OutcomeTraits &outcome : outcome_table)
     writer.string(outcome.name).positive(counters_.of(outcome.outcome));
   return out;
+}
+
+// Nothing is known of them while there is no store.
+void QueryThread::write_depths(messagepack::Writer &writer) {
+  const auto store = keeper_.try_lease();
+  const auto write = [&](std::string_view name, std::uint64_t value) {
+    writer.string(name);
+    store ? writer.positive(value) : writer.nil();
+  };
+  const auto queued = store ? store->queue().depth() : store::RowAmount{};
+  write("queue_jobs", queued.rows);
+  write("queue_bytes", queued.bytes);
+  write("relay_messages", store ? store->relay().depth().rows : 0);
+}
+
+void QueryThread::write_handlers(messagepack::Writer &writer) {
+  const auto states = runner_ != nullptr ? runner_->state() : std::vector<queue::Board::TypeState>();
+  writer.string("handlers").map(states.size());
+  for (const auto &state : states) {
+    writer.string(state.type).map(5);
+    writer.string("waiting").positive(state.counters.waiting);
+    writer.string("starting").positive(state.counters.starting);
+    writer.string("running").positive(state.counters.running);
+    writer.string("more_in_store").boolean(state.counters.more_in_store);
+    writer.string("oldest_ms");
+    state.oldest_age ? writer.positive(static_cast<std::uint64_t>(state.oldest_age->count())) : writer.nil();
+  }
 }
 
 void QueryThread::close() {

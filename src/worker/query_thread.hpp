@@ -4,7 +4,9 @@
 #include <deque>
 #include <mutex>
 
+#include "job/messagepack.hpp"
 #include "onced/handler.hpp"
+#include "queue/runner.hpp"
 #include "store/store_keeper.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
@@ -19,8 +21,9 @@ using store::StoreKeeper;
 class QueryThread {
 public:
   QueryThread(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, const Handover &handover,
-              Outgoing &outgoing)
-      : keeper_(keeper), handlers_(handlers), counters_(counters), handover_(handover), outgoing_(outgoing) {}
+              Outgoing &outgoing, const queue::Runner *runner)
+      : keeper_(keeper), handlers_(handlers), counters_(counters), handover_(handover), outgoing_(outgoing),
+        runner_(runner) {}
 
   // Answers at once with an error when too many are waiting (limits.hpp). Any thread.
   void ask(PeerAddress peer, Bytes request);
@@ -38,13 +41,16 @@ private:
   [[nodiscard]] Bytes answer(const Query &query);
   [[nodiscard]] Bytes change(Store &store, BytesView request);
   [[nodiscard]] Bytes stats();
+  void write_depths(messagepack::Writer &writer);
+  void write_handlers(messagepack::Writer &writer);
 
   StoreKeeper &keeper_;
   const Handlers &handlers_;
   Counters &counters_;
   const Handover &handover_;
   Outgoing &outgoing_;
-  std::mutex mutex_; // guards the rest
+  const queue::Runner *runner_; // null: no queued jobs are handed over
+  std::mutex mutex_;            // guards the rest
   std::condition_variable changed_;
   std::deque<Query> waiting_;
   bool closed_ = false;

@@ -7,6 +7,7 @@
 
 #include "onced/fencing_token.hpp"
 #include "onced/limits.hpp"
+#include "queue/relay.hpp"
 #include "queue/runner.hpp"
 #include "store/store_keeper.hpp"
 #include "wire/sockets.hpp"
@@ -88,7 +89,7 @@ private:
   void on_store_change();
   void on_job_end(const queue::JobEnd &end);
   void queued(BytesView key, std::string_view type, WallTime accepted_at) override;
-  void relayed() override {}
+  void relayed() override;
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
   void tell_counters();
@@ -110,6 +111,7 @@ private:
   Outgoing outgoing_{[this] { wake_.ring(); }};
   worker::LateReplies late_replies_;
   std::unique_ptr<queue::Runner> runner_;
+  std::unique_ptr<queue::Relay> relay_;
   std::unique_ptr<QueryThread> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
   std::unique_ptr<Gateway> gateway_; // null once the worker has stopped
@@ -117,6 +119,7 @@ private:
   std::thread query_thread_;
   std::thread keeper_thread_;
   std::thread time_keeper_thread_;
+  std::thread relay_thread_;
   std::vector<std::thread> batch_threads_;
   std::vector<std::thread> executor_threads_;
   std::string jobs_endpoint_;
@@ -128,8 +131,10 @@ private:
 
 Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
   if (auto checked = check(options); !checked) return checked;
-  const auto memory = worker::plan_memory(options.memory_bytes, options.senders, options.threads,
-                                          queue::Runner::executors_of(handlers_));
+  const auto memory = worker::plan_memory(options.memory_bytes, options.senders,
+                                          {.batch = options.threads,
+                                           .executors = queue::Runner::executors_of(handlers_),
+                                           .relays = static_cast<unsigned>(options.relays.size())});
   if (!memory) return tl::unexpected(memory.error());
   memory_ = *memory;
   if (auto opened = open_store(options, clock, random); !opened) return opened;
@@ -171,6 +176,8 @@ Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &cloc
                                     [this](const queue::JobEnd &end) { on_job_end(end); });
   if (!runner) return tl::unexpected(runner.error());
   runner_ = std::move(*runner);
+  if (auto checked = queue::check_relays(options.relays); !checked) return checked;
+  relay_ = std::make_unique<queue::Relay>(options.relays, *keeper_, clock, random, log_, counters_);
   return {};
 }
 
@@ -183,7 +190,7 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, handover_, outgoing_);
+  queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_.get());
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
       durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_,
@@ -201,6 +208,7 @@ void Worker::Impl::start_threads(const WorkerOptions &options) {
   keeper_thread_ = guarded_thread([this] { keeper_->run(); });
   query_thread_ = guarded_thread([this] { queries_->run(); });
   gateway_thread_ = guarded_thread([this] { gateway_->run(); });
+  relay_thread_ = guarded_thread([this] { relay_->run(); });
   start_executors();
 }
 
@@ -214,10 +222,15 @@ void Worker::Impl::start_executors() {
 void Worker::Impl::on_store_change() {
   wake_.ring();
   if (runner_) runner_->look_again();
+  if (relay_) relay_->wake();
 }
 
 void Worker::Impl::queued(BytesView key, std::string_view type, WallTime accepted_at) {
   runner_->add(key, type, accepted_at);
+}
+
+void Worker::Impl::relayed() {
+  relay_->wake();
 }
 
 void Worker::Impl::on_job_end(const queue::JobEnd &end) {
@@ -290,6 +303,10 @@ Result<void> Worker::Impl::wait() {
   if (time_keeper_thread_.joinable()) {
     runner_->stop();
     time_keeper_thread_.join();
+  }
+  if (relay_thread_.joinable()) { // what is on its way stays in the store
+    relay_->stop();
+    relay_thread_.join();
   }
   if (query_thread_.joinable()) {
     queries_->close();

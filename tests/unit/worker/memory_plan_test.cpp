@@ -25,7 +25,7 @@ std::size_t bytes_of(const MemoryPlan &plan, unsigned senders, unsigned threads)
 
 TEST_CASE("the defaults plan 64 senders into 512 MiB with messages that wait") {
   const WorkerOptions defaults;
-  const auto plan = plan_memory(defaults.memory_bytes, defaults.senders, defaults.threads, 0);
+  const auto plan = plan_memory(defaults.memory_bytes, defaults.senders, {.batch = defaults.threads});
   REQUIRE(plan.has_value());
   CHECK(defaults.memory_bytes == 512 * mebibyte);
   CHECK(defaults.senders == 64);
@@ -41,7 +41,7 @@ TEST_CASE("no plan exceeds its memory and none wastes a message for each sender"
         CAPTURE(memory);
         CAPTURE(senders);
         CAPTURE(threads);
-        auto plan = plan_memory(memory, senders, threads, 0);
+        auto plan = plan_memory(memory, senders, {.batch = threads});
         if (!plan) continue;
         CHECK(plan->receive_high_water_messages >= 1);
         CHECK(bytes_of(*plan, senders, threads) <= memory);
@@ -54,13 +54,13 @@ TEST_CASE("no plan exceeds its memory and none wastes a message for each sender"
 }
 
 TEST_CASE("memory that gives no sender a message is refused with what would be enough") {
-  const auto refused = plan_memory(512 * mebibyte, 1000, 2, 0);
+  const auto refused = plan_memory(512 * mebibyte, 1000, {.batch = 2});
   REQUIRE_FALSE(refused.has_value());
   CHECK(refused.error().code == ErrorCode::usage);
   CHECK(refused.error().remedy.find("--memory") != std::string::npos);
   const auto needed = std::stoul(refused.error().remedy.substr(std::string("give ").size())) * mebibyte;
-  CHECK(plan_memory(needed, 1000, 2, 0).has_value());
-  CHECK_FALSE(plan_memory(needed - 2 * mebibyte, 1000, 2, 0).has_value());
+  CHECK(plan_memory(needed, 1000, {.batch = 2}).has_value());
+  CHECK_FALSE(plan_memory(needed - 2 * mebibyte, 1000, {.batch = 2}).has_value());
 }
 
 } // namespace

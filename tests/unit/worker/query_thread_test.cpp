@@ -46,7 +46,7 @@ TEST_CASE("queries from the network leave places for the operator whose query is
   Counters counters;
   Outgoing outgoing([] {});
   const Handover handover(clock, [] {});
-  QueryThread queries(keeper, handlers, counters, handover, outgoing);
+  QueryThread queries(keeper, handlers, counters, handover, outgoing, nullptr);
 
   constexpr std::size_t too_many = 5;
   for (std::size_t asked = 0; asked < limits::network_queries_waiting_max + too_many; ++asked)

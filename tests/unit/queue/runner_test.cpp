@@ -1,0 +1,612 @@
+// Queued jobs are handed to functions by the runner, on a real store: what each end of a handler leads to, each policy
+// of an unknown effect, what a worker that died has left, leases that are lost, a store that fails in between, wall
+// clocks that step, and more jobs than there is memory for. Not here: commands (command_test.cpp,
+// contract/handlers_test.cpp), kill -9 (tests/handlers), and the leases by themselves (leases_test.cpp).
+#include "queue/runner.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "onced/fencing_token.hpp"
+#include "support/faulty_environment.hpp"
+#include "support/queue_harness.hpp"
+
+using namespace onced;
+using namespace onced::queue;
+using namespace onced::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool in_good_time(const std::function<bool()> &is_so) {
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (!is_so()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(1ms);
+  }
+  return true;
+}
+
+// The true monotonic clock, and a wall clock that is set at will.
+class SteppedClock final : public Clock {
+public:
+  [[nodiscard]] WallTime wall() override { return SystemClock().wall() + std::chrono::hours(hours_off); }
+  [[nodiscard]] MonotonicTime monotonic() override { return SystemClock().monotonic(); }
+
+  std::atomic<int> hours_off{0};
+};
+
+class CountingLog final : public EventLog {
+public:
+  void write(const Event &event) noexcept override {
+    const std::scoped_lock lock(mutex_);
+    names_.emplace_back(event.name);
+  }
+  [[nodiscard]] auto count(std::string_view name) const {
+    const std::scoped_lock lock(mutex_);
+    return std::count(names_.begin(), names_.end(), name);
+  }
+
+private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> names_;
+};
+
+// A type whose backoff is no wait for a test.
+QueuedType type_of(std::string name, QueuedFunction function) {
+  QueuedType type{.type = std::move(name), .handler = std::move(function)};
+  type.backoff = 1ms;
+  type.backoff_max = 5ms;
+  return type;
+}
+QueuedType external_type(EffectPolicy policy, QueuedFunction function, ReconcileFunction reconcile = {}) {
+  QueuedType type = type_of("pay", std::move(function));
+  type.external = true;
+  type.policy = policy;
+  type.reconcile = std::move(reconcile);
+  type.owner = "treasury";
+  return type;
+}
+
+// A runner with its threads on a store of its own, which it may be taken from and given back to.
+class Bench {
+public:
+  explicit Bench(QueuedType type) { REQUIRE(handlers.add_queued(std::move(type)).has_value()); }
+  ~Bench() { stop(); }
+  Bench(const Bench &) = delete;
+  Bench &operator=(const Bench &) = delete;
+
+  void start() {
+    StoreOptions store_options;
+    store_options.directory = directory.path();
+    store_options.environment = faulty_environment(faults);
+    store_options.observer = &observer;
+    store_options.dead_letters_max = dead_letters_max;
+    keeper = std::make_unique<store::StoreKeeper>(
+        store_options, clock, random, log,
+        [this] {
+          if (runner) runner->look_again();
+        },
+        [](const Error &) {});
+    REQUIRE(keeper->open().has_value());
+    options.directory = directory.path();
+    options.boot = boot_count_of(keeper->state().boot);
+    auto made = Runner::make(options, handlers, *keeper, clock, random, log, counters, [this](const JobEnd &end) {
+      ++(end.outcome == Outcome::stored ? told_stored : told_failed);
+    });
+    REQUIRE(made.has_value());
+    runner = std::move(*made);
+    observer.runner = runner.get();
+    threads.emplace_back([this] { keeper->run(); });
+    for (unsigned at = 0; at < runner->executors(); ++at)
+      threads.emplace_back([this] { runner->run_executor(); });
+    time_keeper = std::thread([this] { runner->run_time_keeper(); });
+  }
+
+  void stop() {
+    if (!runner) return;
+    runner->drain();
+    keeper->stop();
+    for (std::thread &thread : threads)
+      thread.join();
+    threads.clear();
+    runner->stop();
+    time_keeper.join();
+    observer.runner = nullptr;
+    keeper->close();
+    runner.reset();
+  }
+
+  void accept(const std::vector<Bytes> &jobs) {
+    const Batch batch(jobs);
+    auto store = keeper->lease();
+    const auto settled = store->commit(batch.view(), handlers);
+    REQUIRE(settled.has_value());
+    for (const Settlement &settlement : *settled)
+      REQUIRE(settlement.outcome == Outcome::accepted);
+  }
+
+  [[nodiscard]] Counts counts() {
+    auto store = keeper->lease();
+    return store->count().value();
+  }
+  [[nodiscard]] bool ends_with(std::uint64_t results, std::uint64_t dead_letters) {
+    return in_good_time([&] {
+      const Counts now = counts();
+      return now.results == results && now.dead_letters == dead_letters && now.pending == 0;
+    });
+  }
+  [[nodiscard]] std::optional<store::QueueRow> row(std::string_view operation_id) {
+    auto store = keeper->lease();
+    return store->queue().find(key_of(operation_id, "pay")).value();
+  }
+  [[nodiscard]] bool is_held(std::string_view operation_id) {
+    return in_good_time([&] {
+      const auto now = row(operation_id);
+      return now && now->state == store::QueueState::held;
+    });
+  }
+  [[nodiscard]] bool is_sound() {
+    auto store = keeper->lease();
+    return store->verify().value().problems == 0;
+  }
+
+  // What a worker leaves that dies in the middle of a call: so many receives are counted. The runner is not there.
+  void leave_called(const Bytes &job, std::string_view type, unsigned receives) {
+    QueueHarness dead(directory.path());
+    REQUIRE(dead.commit_one(job).outcome == Outcome::accepted);
+    Batch batch({job});
+    for (unsigned at = 0; at < receives; ++at)
+      REQUIRE(dead.receive_key(batch.view()[0].key->bytes, dead.next_token(), type).answer ==
+              store::Received::Answer::job);
+  }
+
+  TempDirectory directory;
+  std::shared_ptr<Faults> faults = std::make_shared<Faults>();
+  SteppedClock clock;
+  SeededRandom random{7};
+  CountingLog log;
+  QueueCounters counters;
+  Handlers handlers = built_in_handlers();
+  RunnerOptions options;
+  std::uint64_t dead_letters_max = 1000;
+  std::atomic<int> told_stored{0};
+  std::atomic<int> told_failed{0};
+  std::unique_ptr<store::StoreKeeper> keeper;
+  std::unique_ptr<Runner> runner;
+
+private:
+  struct Observer final : StoreObserver {
+    void queued(BytesView key, std::string_view type, WallTime accepted_at) override {
+      if (runner != nullptr) runner->add(key, type, accepted_at);
+    }
+    void relayed() override {}
+    Runner *runner = nullptr;
+  };
+
+  Observer observer;
+  std::vector<std::thread> threads;
+  std::thread time_keeper;
+};
+
+Done answer(std::int64_t number) {
+  return {.result = integer_result(number)};
+}
+
+} // namespace
+
+TEST_CASE("a function is given its job and its result is committed and told") {
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    const std::scoped_lock lock(mutex);
+    seen.emplace_back(call.operation_id);
+    CHECK(call.type == "slow");
+    CHECK(call.attempt == 1);
+    CHECK(call.idempotency_key.size() == 64);
+    CHECK(call.fencing_token.size() == 32);
+    CHECK_FALSE(call.stop.stop_requested());
+    return answer(5);
+  }));
+  bench.start();
+  bench.accept({slow_job("a", 1), slow_job("b", 2)});
+  CHECK(bench.ends_with(2, 0));
+  CHECK(in_good_time([&] { return bench.told_stored == 2; }));
+  CHECK(seen == std::vector<std::string>{"a", "b"});
+  CHECK(bench.is_sound());
+}
+
+TEST_CASE("each end of a plain handler leads to its own") {
+  struct End {
+    QueuedResult first;
+    int calls;
+    bool fails;
+  };
+  const std::vector<End> ends{{TryAgain{"busy"}, 2, false},
+                              {EffectUnknown{"who knows"}, 2, false},
+                              {Failed{"no"}, 1, true},
+                              {Invalid{"no such field"}, 1, true},
+                              {Done{.result = "\xC1"}, 2, false}};
+  for (std::size_t at = 0; at < ends.size(); ++at) {
+    CAPTURE(at);
+    std::atomic<int> calls{0};
+    Bench bench(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
+      return ++calls == 1 ? ends[at].first : QueuedResult(answer(1));
+    }));
+    bench.start();
+    bench.accept({slow_job("a")});
+    CHECK(bench.ends_with(ends[at].fails ? 0 : 1, ends[at].fails ? 1 : 0));
+    CHECK(calls == ends[at].calls);
+    CHECK(in_good_time([&] { return bench.told_failed == (ends[at].fails ? 1 : 0); }));
+  }
+}
+
+TEST_CASE("an exception is tried again and receives that are used up make a dead letter") {
+  std::atomic<int> calls{0};
+  QueuedType type = type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    CHECK(static_cast<int>(call.attempt) == ++calls);
+    throw std::runtime_error("oh");
+  });
+  type.max_receive_count = 3;
+  Bench bench(std::move(type));
+  bench.start();
+  bench.accept({slow_job("a")});
+  CHECK(bench.ends_with(0, 1));
+  CHECK(calls == 3);
+  const auto letter = bench.keeper->lease()->dead_letters(1, {}).value().at(0);
+  CHECK(letter.receives == 3);
+  CHECK(letter.errors.size() == 3);
+  CHECK(letter.detail == "the handler threw: oh");
+  CHECK_FALSE(letter.effect_unknown);
+}
+
+TEST_CASE("an unknown effect is called again where the provider does nothing twice") {
+  std::atomic<int> calls{0};
+  std::string first_key;
+  Bench bench(external_type(EffectPolicy::retry, [&](const QueuedCall &call) -> QueuedResult {
+    if (++calls == 1) {
+      first_key = call.idempotency_key;
+      return EffectUnknown{"no answer"};
+    }
+    CHECK(call.idempotency_key == first_key);
+    return answer(1);
+  }));
+  bench.start();
+  bench.accept({pay_job("a")});
+  CHECK(bench.ends_with(1, 0));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("an unknown effect is asked for before any other call") {
+  enum class Says : std::uint8_t { applied, absent, unknown_then_applied };
+  for (const Says says : {Says::applied, Says::absent, Says::unknown_then_applied}) {
+    CAPTURE(static_cast<int>(says));
+    std::atomic<int> calls{0};
+    std::atomic<int> asked{0};
+    Bench bench(external_type(
+        EffectPolicy::query,
+        [&](const QueuedCall &) -> QueuedResult {
+          return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(answer(1));
+        },
+        [&](const QueuedCall &call) -> ReconcileResult {
+          ++asked;
+          CHECK(call.attempt >= 2);
+          if (says == Says::absent) return EffectAbsent{};
+          if (says == Says::unknown_then_applied && asked == 1) return EffectUnknown{"away"};
+          return answer(7);
+        }));
+    bench.start();
+    bench.accept({pay_job("a")});
+    CHECK(bench.ends_with(1, 0));
+    CHECK(calls == (says == Says::absent ? 2 : 1));
+    CHECK(asked == (says == Says::unknown_then_applied ? 2 : 1));
+    CHECK(bench.keeper->lease()->get(Key{key_of("a", "pay")}).value()->result ==
+          integer_result(says == Says::absent ? 1 : 7));
+    CHECK(bench.counters.reconciled == 1);
+  }
+}
+
+TEST_CASE("an unknown effect waits for its owner and nothing is called meanwhile") {
+  std::atomic<int> calls{0};
+  Bench bench(external_type(EffectPolicy::hold, [&](const QueuedCall &) -> QueuedResult {
+    return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(answer(1));
+  }));
+  bench.start();
+  bench.accept({pay_job("applied"), pay_job("absent", 2)});
+  CHECK(bench.is_held("applied"));
+  CHECK(bench.row("applied")->owner == "treasury");
+  CHECK(bench.row("applied")->errors == std::vector<std::string>{"no answer"});
+  const Operator kim{.by = "kim", .why = "asked them"};
+  CHECK(bench.keeper->lease()->resolve(Key{key_of("applied", "pay")}, integer_result(9), kim).has_value());
+  CHECK(bench.ends_with(2, 0)); // the other was done at once
+  CHECK(calls == 2);
+  CHECK(bench.counters.held == 1);
+}
+
+TEST_CASE("a job that is resolved as absent is called again") {
+  std::atomic<int> calls{0};
+  Bench bench(external_type(EffectPolicy::hold, [&](const QueuedCall &call) -> QueuedResult {
+    CHECK(call.attempt == 1);
+    return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(answer(1));
+  }));
+  bench.start();
+  bench.accept({pay_job("a")});
+  CHECK(bench.is_held("a"));
+  CHECK(bench.keeper->lease()->resolve(Key{key_of("a", "pay")}, {}, {.by = "kim", .why = "asked"}).has_value());
+  CHECK(bench.ends_with(1, 0));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("an external job whose receives are used up is held and never failed") {
+  for (const EffectPolicy policy : {EffectPolicy::retry, EffectPolicy::query}) {
+    std::atomic<int> calls{0};
+    std::atomic<int> asked{0};
+    QueuedType type = external_type(
+        policy,
+        [&](const QueuedCall &) -> QueuedResult {
+          ++calls;
+          return EffectUnknown{"no answer"};
+        },
+        [&](const QueuedCall &) -> ReconcileResult {
+          ++asked;
+          return EffectUnknown{"no answer either"};
+        });
+    type.max_receive_count = 3;
+    Bench bench(std::move(type));
+    bench.start();
+    bench.accept({pay_job("a")});
+    CHECK(bench.is_held("a"));
+    CHECK(bench.row("a")->effect_unknown);
+    CHECK(calls == (policy == EffectPolicy::retry ? 3 : 1));
+    CHECK(asked == (policy == EffectPolicy::retry ? 0 : 2));
+    CHECK(bench.counts().dead_letters == 0);
+  }
+}
+
+TEST_CASE("a handler that says that nothing was done leaves no unknown effect") {
+  std::atomic<int> calls{0};
+  Bench bench(external_type(EffectPolicy::hold, [&](const QueuedCall &) -> QueuedResult {
+    return ++calls < 3 ? QueuedResult(TryAgain{"not listening"}) : QueuedResult(answer(1));
+  }));
+  bench.start();
+  bench.accept({pay_job("a")});
+  CHECK(bench.ends_with(1, 0));
+  CHECK(calls == 3);
+  CHECK(bench.counters.held == 0);
+}
+
+TEST_CASE("a refusal after an unknown effect makes a dead letter that says so") {
+  std::atomic<int> calls{0};
+  Bench bench(external_type(EffectPolicy::retry, [&](const QueuedCall &) -> QueuedResult {
+    return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(Failed{"closed account"});
+  }));
+  bench.start();
+  bench.accept({pay_job("a")});
+  CHECK(bench.ends_with(0, 1));
+  CHECK(bench.keeper->lease()->dead_letters(1, {}).value().at(0).effect_unknown);
+}
+
+TEST_CASE("a call that a worker died in is settled by its policy at the next start") {
+  for (const EffectPolicy policy : {EffectPolicy::hold, EffectPolicy::retry, EffectPolicy::query}) {
+    CAPTURE(static_cast<int>(policy));
+    std::atomic<int> calls{0};
+    Bench bench(external_type(
+        policy,
+        [&](const QueuedCall &) -> QueuedResult {
+          ++calls;
+          return answer(1);
+        },
+        [](const QueuedCall &) -> ReconcileResult { return answer(7); }));
+    bench.leave_called(pay_job("a"), "pay", 1);
+    bench.start();
+    if (policy == EffectPolicy::hold) {
+      CHECK(bench.is_held("a"));
+    } else {
+      CHECK(bench.ends_with(1, 0));
+    }
+    CHECK(calls == (policy == EffectPolicy::retry ? 1 : 0));
+  }
+}
+
+TEST_CASE(
+    "a job that a worker died with is a dead letter when its receives are used up and held where it is external") {
+  Bench plain(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(1); }));
+  plain.leave_called(slow_job("a"), "slow", 5);
+  plain.start();
+  CHECK(plain.ends_with(0, 1));
+
+  Bench external(external_type(EffectPolicy::retry, [](const QueuedCall &) -> QueuedResult { return answer(1); }));
+  external.leave_called(pay_job("a"), "pay", 5);
+  external.start();
+  CHECK(external.is_held("a"));
+  CHECK(external.counters.receives == 0);
+}
+
+TEST_CASE("a job that a worker died with has the receives that are left") {
+  std::atomic<int> attempt{0};
+  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    attempt = static_cast<int>(call.attempt);
+    return answer(1);
+  }));
+  bench.leave_called(slow_job("a"), "slow", 4);
+  bench.start();
+  CHECK(bench.ends_with(1, 0));
+  CHECK(attempt == 5);
+}
+
+TEST_CASE("a function that passes its deadline is asked to stop and what it says after its lease is refused") {
+  std::atomic<int> calls{0};
+  QueuedType type = type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    if (++calls > 1) return answer(2);
+    CHECK(in_good_time([&] { return call.stop.stop_requested() && calls == 2; }));
+    return answer(1);
+  });
+  type.deadline = 20ms;
+  type.visibility_timeout = 60ms;
+  type.concurrency = 2;
+  Bench bench(std::move(type));
+  bench.start();
+  bench.accept({slow_job("a")});
+  CHECK(bench.ends_with(1, 0));
+  CHECK(in_good_time([&] { return bench.counters.late == 1; }));
+  CHECK(bench.log.count("handler.late") == 1);
+  CHECK(bench.keeper->lease()->get(Key{key_of("a")}).value()->result == integer_result(2));
+}
+
+TEST_CASE(
+    "a function keeps its lease however often its visibility timeout passes and wall clocks that step change nothing") {
+  QueuedType type = type_of("slow", [](const QueuedCall &) -> QueuedResult {
+    const auto until = std::chrono::steady_clock::now() + 400ms;
+    while (std::chrono::steady_clock::now() < until)
+      std::this_thread::sleep_for(1ms);
+    return answer(1);
+  });
+  type.visibility_timeout = 100ms;
+  Bench bench(std::move(type));
+  bench.start();
+  bench.accept({slow_job("a")});
+  CHECK(in_good_time([&] { return bench.counters.receives == 1; }));
+  for (const int hours : {1, -1, 24, 0})
+    bench.clock.hours_off = hours;
+  CHECK(bench.ends_with(1, 0));
+  CHECK(bench.counters.receives == 1);
+  CHECK(bench.counters.expired == 0);
+}
+
+TEST_CASE("a store that fails while a result is written gets it once it is open again and nothing runs again") {
+  std::atomic<int> calls{0};
+  std::atomic<bool> go{false};
+  Bench bench(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
+    ++calls;
+    CHECK(in_good_time([&] { return go.load(); }));
+    return answer(1);
+  }));
+  for (const FaultAt fault : {FaultAt::log_append, FaultAt::log_sync}) {
+    CAPTURE(static_cast<int>(fault));
+    calls = 0;
+    go = false;
+    bench.start();
+    bench.accept({slow_job(fault == FaultAt::log_append ? "a" : "b")});
+    CHECK(in_good_time([&] { return calls == 1; }));
+    bench.faults->fail_from(fault, 1);
+    go = true;
+    CHECK(in_good_time([&] { return !bench.keeper->state().available; }));
+    bench.faults->clear();
+    CHECK(bench.ends_with(fault == FaultAt::log_append ? 1 : 2, 0));
+    CHECK(calls == 1);
+    bench.stop();
+  }
+}
+
+TEST_CASE("a store that fails before the hand-over uses up no receive") {
+  std::atomic<int> attempt{0};
+  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    attempt = static_cast<int>(call.attempt);
+    return answer(1);
+  }));
+  bench.leave_called(slow_job("a"), "slow", 0);
+  bench.start();
+  CHECK(bench.ends_with(1, 0));
+  bench.stop();
+  for (const FaultAt fault : {FaultAt::log_append, FaultAt::log_sync}) {
+    const std::string id = fault == FaultAt::log_append ? "b" : "c";
+    CAPTURE(id);
+    bench.leave_called(slow_job(id), "slow", 0);
+    attempt = 0;
+    // The opening of the store writes once, and the receive is the next.
+    bench.faults->fail_from(fault, 2);
+    bench.start();
+    CHECK(in_good_time([&] { return bench.faults->failures() > 0; }));
+    bench.faults->clear();
+    CHECK(in_good_time([&] { return attempt != 0; }));
+    CHECK(attempt == 1);
+    CHECK(bench.ends_with(fault == FaultAt::log_append ? 2 : 3, 0));
+    bench.stop();
+  }
+}
+
+TEST_CASE("a job that has failed waits while the dead letters are at their cap") {
+  Bench bench(type_of("slow", [](const QueuedCall &) -> QueuedResult { return Failed{"no"}; }));
+  bench.dead_letters_max = 1;
+  bench.start();
+  bench.accept({slow_job("a"), slow_job("b")});
+  CHECK(in_good_time([&] { return bench.counts().dead_letters == 1; }));
+  CHECK(bench.counts().pending == 1);
+  const auto letter = bench.keeper->lease()->dead_letters(1, {}).value().at(0);
+  CHECK(bench.keeper->lease()->purge(letter.id, {.by = "kim", .why = "room"}).has_value());
+  CHECK(bench.ends_with(0, 1));
+  CHECK(bench.counters.receives == 2);
+}
+
+TEST_CASE("a worker that stops asks its functions to stop and hands nothing more over") {
+  std::atomic<int> calls{0};
+  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    ++calls;
+    CHECK(in_good_time([&] { return call.stop.stop_requested(); }));
+    return TryAgain{"the worker stops"};
+  }));
+  bench.start();
+  bench.accept({slow_job("a"), slow_job("b")});
+  CHECK(in_good_time([&] { return calls == 1; }));
+  bench.stop();
+  CHECK(calls == 1);
+}
+
+TEST_CASE("jobs that have no room in memory come to their turn from the store") {
+  std::mutex mutex;
+  std::vector<std::string> seen;
+  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+    const std::scoped_lock lock(mutex);
+    seen.emplace_back(call.operation_id);
+    return answer(1);
+  }));
+  bench.options.jobs_in_memory = 4;
+  constexpr int jobs = 100;
+  std::vector<Bytes> batch;
+  for (int at = 0; at < jobs; ++at)
+    batch.push_back(slow_job("job " + std::to_string(at)));
+  bench.start();
+  bench.accept(batch);
+  CHECK(bench.ends_with(jobs, 0));
+  std::sort(seen.begin(), seen.end());
+  CHECK(std::unique(seen.begin(), seen.end()) == seen.end());
+  CHECK(seen.size() == jobs);
+}
+
+TEST_CASE("a redriven job is handed over again with as many receives") {
+  std::atomic<int> calls{0};
+  QueuedType type = type_of("slow", [&](const QueuedCall &) -> QueuedResult {
+    return ++calls <= 2 ? QueuedResult(TryAgain{"no"}) : QueuedResult(answer(1));
+  });
+  type.max_receive_count = 2;
+  Bench bench(std::move(type));
+  bench.start();
+  bench.accept({slow_job("a")});
+  CHECK(bench.ends_with(0, 1));
+  const auto letter = bench.keeper->lease()->dead_letters(1, {}).value().at(0);
+  CHECK(bench.keeper->lease()->redrive(letter.id, bench.handlers, {.by = "kim", .why = "again"})->settlement.outcome ==
+        Outcome::accepted);
+  CHECK(bench.ends_with(1, 0));
+  CHECK(calls == 3);
+}
+
+TEST_CASE("types that want more threads than there may be are refused") {
+  Bench bench(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(1); }));
+  for (int at = 0; at < 4; ++at) {
+    QueuedType type = type_of("t" + std::to_string(at), [](const QueuedCall &) -> QueuedResult { return answer(1); });
+    type.concurrency = limits::handler_concurrency_max;
+    REQUIRE(bench.handlers.add_queued(std::move(type)).has_value());
+  }
+  store::StoreKeeper keeper(
+      {}, bench.clock, bench.random, bench.log, [] {}, [](const Error &) {});
+  const auto made = Runner::make({.directory = bench.directory.path()}, bench.handlers, keeper, bench.clock,
+                                 bench.random, bench.log, bench.counters, [](const JobEnd &) {});
+  REQUIRE_FALSE(made.has_value());
+  CHECK(made.error().code == ErrorCode::usage);
+}
