@@ -54,7 +54,6 @@ public:
   void behave(Manner manner) { manner_ = manner; }
   // So many messages of jobs are committed and not answered, from now on.
   void lose_replies(unsigned messages) { replies_to_lose_ = messages; }
-  [[nodiscard]] unsigned replies_to_lose() const { return replies_to_lose_; }
   [[nodiscard]] std::uint64_t stored() const { return stored_; }
   [[nodiscard]] std::uint64_t duplicates() const { return duplicates_; }
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
@@ -65,7 +64,8 @@ private:
       const bool heard = manner_ != Manner::silent && sockets_.has_hello();
       if (heard) {
         sockets_.hear_hello();
-        manner_ == Manner::answers ? sockets_.greet(boot_number(1)) : sockets_.say(wire::encode_unsupported());
+        say(manner_ == Manner::answers ? wire::encode_greeting(boot_number(1), Durability::fsync)
+                                       : wire::encode_unsupported());
       }
       if (sockets_.has_jobs()) {
         settle(sockets_.take_message());
@@ -80,22 +80,31 @@ private:
     for (const auto &job : arrived)
       batch.add(job.job);
     const auto settled = store_.commit(batch);
-    bool answers = true;
-    if (replies_to_lose_ > 0) {
-      --replies_to_lose_;
-      answers = false;
-    }
+    wire::RepliesEncoder replies(boot_number(1), Durability::fsync);
     for (std::size_t at = 0; at < settled.size(); ++at) {
       if (settled[at].outcome == Outcome::stored) ++stored_;
       if (settled[at].outcome == Outcome::duplicate) ++duplicates_;
       if (!traits_of(settled[at].outcome).success) ++refused_;
-      if (answers) {
-        sockets_.reply({.sequence = arrived[at].sequence,
-                        .tag = arrived[at].tag,
-                        .outcome = settled[at].outcome,
-                        .result = settled[at].result,
-                        .detail = settled[at].detail});
-      }
+      replies.add({.sequence = arrived[at].sequence,
+                   .tag = arrived[at].tag,
+                   .outcome = settled[at].outcome,
+                   .result = settled[at].result,
+                   .detail = settled[at].detail});
+    }
+    if (replies_to_lose_ > 0) {
+      --replies_to_lose_;
+      return;
+    }
+    for (const Bytes &frame : replies.take())
+      say(frame);
+  }
+
+  // A sender that has ended meanwhile is not told.
+  void say(BytesView frame) {
+    try {
+      sockets_.say(frame);
+    } catch (const zmq::error_t &error) {
+      if (error.num() != EHOSTUNREACH) throw;
     }
   }
 
