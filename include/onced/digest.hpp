@@ -43,6 +43,9 @@ struct KeyParts {
 // Nothing where the bytes are those of no key.
 [[nodiscard]] std::optional<KeyParts> parts_of_key(BytesView key);
 
+// What the handlers of a queued job and their provider call its key by: SHA-256 of it, 64 hexadecimal digits.
+[[nodiscard]] std::string idempotency_key_of(BytesView key);
+
 // What "the same payload" means, for the same reader; `Digester::intent` makes it.
 inline constexpr std::string_view digest_definition = "SHA-256 over the version of the canonical form, type and "
                                                       "canonical payload, length-prefixed; not over ids, attempts, "

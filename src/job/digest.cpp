@@ -163,4 +163,8 @@ Tag Digester::tag(BytesView job) {
   return tag;
 }
 
+std::string idempotency_key_of(BytesView key) {
+  return to_hex(Digester().plain(key).view());
+}
+
 } // namespace onced

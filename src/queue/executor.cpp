@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "job/check.hpp"
+#include "onced/digest.hpp"
 #include "queue/job_lock.hpp"
 
 namespace onced::queue {
@@ -94,7 +95,7 @@ void Executor::run() {
 void Executor::handle(const Leases::HandOver &hand_over) {
   const QueuedType *type = context_.handlers.queued(hand_over.type);
   ONCED_CHECK(type != nullptr);
-  const std::string idempotency_key = to_hex(digester_.plain(hand_over.key).view());
+  const std::string idempotency_key = idempotency_key_of(hand_over.key);
   const auto lock_file = context_.locks / idempotency_key;
   // Asked before the receive is counted: the job was not handed over then.
   if (std::holds_alternative<HandlerCommand>(type->handler) && former_child_runs(lock_file)) {

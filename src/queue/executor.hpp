@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "onced/digest.hpp"
 #include "queue/attempt.hpp"
 #include "queue/runner_context.hpp"
 #include "store/job_queue.hpp"
@@ -37,7 +36,6 @@ private:
   [[nodiscard]] std::optional<store::QueueSettled> change_store(const Change &change, store::QueueSettled if_written);
 
   RunnerContext context_;
-  Digester digester_;
 };
 
 } // namespace onced::queue

@@ -146,13 +146,15 @@ Result<Bytes> answer_count(const Store &store) {
   if (!counts) return tl::unexpected(counts.error());
   Bytes out;
   Writer(out)
-      .map(3)
+      .map(4)
       .string("results")
       .positive(counts->results)
       .string("dead_letters")
       .positive(counts->dead_letters)
       .string("pending")
-      .positive(counts->pending);
+      .positive(counts->pending)
+      .string("relayed")
+      .positive(counts->relayed);
   return out;
 }
 
@@ -235,7 +237,7 @@ Result<Bytes> answer_show(const Store &store, const Request &request) {
   const DeadLetter &row = **letter;
   Bytes out;
   Writer writer(out);
-  writer.map(20).string("found").boolean(true);
+  writer.map(21).string("found").boolean(true);
   write_summary(writer, row);
   writer.string("bytes").binary(row.bytes);
   writer.string("sender").string(to_hex(row.sender.view())).string("sequence").positive(number_of(row.sequence));
@@ -245,14 +247,16 @@ Result<Bytes> answer_show(const Store &store, const Request &request) {
   write_digest(writer, "offered_digest", row.offered_digest);
   write_errors(writer, row.errors);
   writer.string("effect_unknown").boolean(row.effect_unknown);
+  writer.string("relayed").boolean(!row.relay_key.empty());
   return out;
 }
 
 // --- queued jobs --------------------------------------------------------------------------------------------------
 
-// What is told of a queued job in a list: 12 pairs with its last error, and 11 without.
-void write_queued(Writer &writer, const store::QueueRow &row) {
+// What is told of a queued job in a list: 13 pairs with its last error, and 12 without.
+void write_queued(Writer &writer, BytesView key, const store::QueueRow &row) {
   write_ids(writer, row.operation_id, row.type, row.effect_key);
+  writer.string("idempotency_key").string(idempotency_key_of(key));
   writer.string("state").string(name_of(row.state));
   write_text(writer, "owner", row.owner);
   writer.string("effect_unknown").boolean(row.effect_unknown);
@@ -275,8 +279,8 @@ Result<Bytes> answer_pending_list(const Store &store, const Request &request) {
   Writer writer(out);
   writer.map(3).string("rows").array(page->entries.size());
   for (const store::QueueEntry &entry : page->entries) {
-    writer.map(12);
-    write_queued(writer, entry.row);
+    writer.map(13);
+    write_queued(writer, entry.key, entry.row);
     write_text(writer, "error", entry.row.errors.empty() ? std::string_view() : entry.row.errors.back());
   }
   writer.string("next");
@@ -294,8 +298,8 @@ Result<Bytes> answer_pending_show(const Store &store, const Request &request) {
   const store::QueueRow &row = **found;
   Bytes out;
   Writer writer(out);
-  writer.map(18).string("found").boolean(true);
-  write_queued(writer, row);
+  writer.map(19).string("found").boolean(true);
+  write_queued(writer, key->bytes, row);
   write_errors(writer, row.errors);
   write_text(writer, "token", row.token == FencingToken{} ? std::string() : text_of(row.token));
   writer.string("bytes").binary(row.bytes);
@@ -400,9 +404,9 @@ Result<Bytes> answer_verify(const Store &store) {
   if (!found) return tl::unexpected(found.error());
   Bytes out;
   Writer writer(out);
-  writer.map(9).string("tables").positive(found->tables).string("table_bytes").positive(found->table_bytes);
+  writer.map(10).string("tables").positive(found->tables).string("table_bytes").positive(found->table_bytes);
   writer.string("operations").positive(found->operations).string("dead_letters").positive(found->dead_letters);
-  writer.string("queued").positive(found->queued);
+  writer.string("queued").positive(found->queued).string("relayed").positive(found->relayed);
   writer.string("audit_rows").positive(found->audit_rows).string("counters").positive(found->counters);
   writer.string("problems").positive(found->problems);
   writer.string("first_problems").array(found->first_problems.size());

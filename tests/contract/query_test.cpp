@@ -67,7 +67,7 @@ TEST_CASE("get prints the row and exits with 1 when there is none") {
 TEST_CASE("count prints the rows that there are") {
   WorkerProcess worker;
   fill_and_stop(worker);
-  CHECK(same_answer(worker, {"count"}, 0) == "{\"results\":1,\"dead_letters\":3,\"pending\":0}\n");
+  CHECK(same_answer(worker, {"count"}, 0) == "{\"results\":1,\"dead_letters\":3,\"pending\":0,\"relayed\":0}\n");
 }
 
 TEST_CASE("dead letters are listed with their reasons and shown with both digests and their bytes") {

@@ -203,9 +203,9 @@ TEST_CASE("get with ids that no job can have is a usage error") {
 TEST_CASE("count counts results and dead letters") {
   Harness harness;
   const auto counts = [&] { return fields_of(harness.ask({{"query", "count"}})); };
-  CHECK(counts() == Fields{{"results", "0"}, {"dead_letters", "0"}, {"pending", "0"}});
+  CHECK(counts() == Fields{{"results", "0"}, {"dead_letters", "0"}, {"pending", "0"}, {"relayed", "0"}});
   static_cast<void>(harness.commit({job_bytes("a", {1}), job_bytes("b", {2}), job_bytes("a", {9}), "not-json"}));
-  CHECK(counts() == Fields{{"results", "2"}, {"dead_letters", "2"}, {"pending", "0"}});
+  CHECK(counts() == Fields{{"results", "2"}, {"dead_letters", "2"}, {"pending", "0"}, {"relayed", "0"}});
 }
 
 TEST_CASE("a list of dead letters is read page by page without a gap") {
@@ -366,6 +366,7 @@ TEST_CASE("a list of queued jobs says of each what state it is in and what went 
   CHECK(page.rows[0] == Fields{{"operation_id", "a"},
                                {"type", "pay"},
                                {"effect_key", "nil"},
+                               {"idempotency_key", idempotency_key_of(key_of("a", "pay"))},
                                {"state", "held"},
                                {"owner", "treasury"},
                                {"effect_unknown", "true"},
@@ -378,6 +379,7 @@ TEST_CASE("a list of queued jobs says of each what state it is in and what went 
   CHECK(page.rows[1] == Fields{{"operation_id", "b"},
                                {"type", "slow"},
                                {"effect_key", "event-7"},
+                               {"idempotency_key", idempotency_key_of(key_of_effect("event-7").bytes)},
                                {"state", "waiting"},
                                {"owner", "nil"},
                                {"effect_unknown", "false"},
@@ -421,6 +423,7 @@ TEST_CASE("show gives a queued job with its bytes and errors and token") {
                                                {"operation_id", "a"},
                                                {"type", "pay"},
                                                {"effect_key", "nil"},
+                                               {"idempotency_key", idempotency_key_of(key_of("a", "pay"))},
                                                {"state", "waiting"},
                                                {"owner", "treasury"},
                                                {"effect_unknown", "false"},
