@@ -108,6 +108,7 @@ onced_layer(rehearsal
   src/rehearsal/conclusions.cpp
   src/rehearsal/deliveries.cpp
   src/rehearsal/disk.cpp
+  src/rehearsal/effects.cpp
   src/rehearsal/evidence.cpp
   src/rehearsal/files.cpp
   src/rehearsal/json.cpp

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,44 @@ Json first_found_under_lock(const Json &facts, const Json &observed) {
   return nullptr;
 }
 
+// Those beyond what must be: at a provider beyond one a key, in the store beyond what was expected.
+std::uint64_t double_effects_of(const Json &facts, const Json &observed) {
+  const Json &effects = observed.at("effects");
+  std::set<std::string> keys;
+  for (const Json &effect : effects)
+    keys.insert(effect.at("key"));
+  if (!effects.empty()) return effects.size() - keys.size();
+  const auto seen = facts.at("seen").at("effects").get<std::uint64_t>();
+  const auto wanted = facts.at("expected").at("effects").get<std::uint64_t>();
+  return seen > wanted ? seen - wanted : 0;
+}
+
+// What scenarios that were played add up to.
+struct Tally {
+  std::uint64_t deliveries = 0;
+  std::uint64_t accepted = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t double_effects = 0;
+  std::uint64_t failures = 0; // of handlers, after which somebody had to find out
+  std::uint64_t reconciled = 0;
+  std::vector<double> recovery;
+
+  void add(const Json &facts, const Json &observed) {
+    const Json &seen = facts.at("seen");
+    const auto duplicate = seen.at("duplicate").get<std::uint64_t>();
+    deliveries += observed.at("evidence").size();
+    accepted += seen.at("stored").get<std::uint64_t>() + duplicate + seen.at("settled").get<std::uint64_t>();
+    duplicates += duplicate;
+    double_effects += double_effects_of(facts, observed);
+    if (const Json &handled = observed.at("handled"); !handled.is_null()) {
+      failures += handled.at("tried_again").get<std::uint64_t>() + handled.at("held").get<std::uint64_t>();
+      reconciled += handled.at("reconciled").get<std::uint64_t>() + handled.at("resolved").get<std::uint64_t>();
+    }
+    const std::vector<double> times = recoveries_of(observed);
+    recovery.insert(recovery.end(), times.begin(), times.end());
+  }
+};
+
 Json first_told_present(const Json &facts) {
   for (const Json &outcome : facts.at("outcomes")) {
     if (outcome.at("outcome") != "duplicate" && outcome.at("outcome") != "conflict") continue;
@@ -101,6 +140,9 @@ Json facts_of_plan(const Plan &plan, bool fast) {
         {"command", null_or(joined(worker.command))},
         {"count", null_or(joined(worker.count))},
         {"kill_when", null_or(worker.kill_when)},
+        {"handler", null_or(joined(plan.handler.command))},
+        {"reconcile", null_or(joined(plan.handler.reconcile))},
+        {"provider", null_or(joined(plan.handler.provider))},
         {"threads", worker.threads},
         {"durability", worker.durability},
         {"retry_policy", worker.retry_policy},
@@ -136,36 +178,31 @@ Json failing_insert_of(const Json &facts_scenarios, const Json &observed_scenari
 
 Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
   const std::string window = "this run, all scenarios that ran";
-  std::uint64_t deliveries = 0;
-  std::uint64_t accepted = 0;
-  std::uint64_t duplicates = 0;
-  std::uint64_t double_effects = 0;
-  std::vector<double> recovery;
+  Tally tally;
+  Tally at_risk;
   for (std::size_t at = 0; at < std::min(facts_scenarios.size(), observed_scenarios.size()); ++at) {
     const Json &facts = facts_scenarios[at];
     if (facts.at("seen").is_null() || facts.at("is_control") == true) continue;
-    const Json &seen = facts.at("seen");
-    const auto stored = seen.at("stored").get<std::uint64_t>();
-    deliveries += observed_scenarios[at].at("evidence").size();
-    accepted += stored + seen.at("duplicate").get<std::uint64_t>() + seen.at("settled").get<std::uint64_t>();
-    duplicates += seen.at("duplicate").get<std::uint64_t>();
-    const auto effects = seen.at("effects").get<std::uint64_t>();
-    const auto wanted = facts.at("expected").at("effects").get<std::uint64_t>();
-    double_effects += effects > wanted ? effects - wanted : 0;
-    const std::vector<double> times = recoveries_of(observed_scenarios[at]);
-    recovery.insert(recovery.end(), times.begin(), times.end());
+    (facts.at("risk").is_null() ? tally : at_risk).add(facts, observed_scenarios[at]);
   }
+  const std::uint64_t failures = tally.failures + at_risk.failures;
+  const std::uint64_t reconciled = tally.reconciled + at_risk.reconciled;
+  std::vector<double> &recovery = tally.recovery;
   std::sort(recovery.begin(), recovery.end());
   const Json p50 = recovery.empty() ? Json() : Json(recovery[(recovery.size() - 1) / 2]);
   const Json max = recovery.empty() ? Json() : Json(recovery.back());
   return Json::array(
-      {measure("duplicate_effects_per_1000_accepted_jobs", ratio(double_effects, accepted, 1000), "per 1,000",
-               double_effects, accepted, window),
-       measure("reconciled_jobs_per_100_failures", nullptr, "not applicable", 0, 0, window),
+      {measure("duplicate_effects_per_1000_accepted_jobs", ratio(tally.double_effects, tally.accepted, 1000),
+               "per 1,000", tally.double_effects, tally.accepted, window + " but those whose policy risks them"),
+       measure("reconciled_jobs_per_100_failures", ratio(reconciled, failures, 100),
+               failures == 0 ? "not applicable" : "per 100", reconciled, failures, "as each last worker has counted"),
        measure("recovery_p50_ms", p50, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
        measure("recovery_max_ms", max, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
-       measure("duplicate_rate", ratio(duplicates, accepted, 1), "of accepted", duplicates, accepted, window),
-       measure("duplicate_volume", duplicates, "deliveries", duplicates, deliveries, window)});
+       measure("duplicate_rate", ratio(tally.duplicates, tally.accepted, 1), "of accepted", tally.duplicates,
+               tally.accepted, window),
+       measure("duplicate_volume", tally.duplicates, "deliveries", tally.duplicates, tally.deliveries, window),
+       measure("double_effects_per_1000_jobs_at_risk", ratio(at_risk.double_effects, at_risk.accepted, 1000),
+               "per 1,000", at_risk.double_effects, at_risk.accepted, "the scenarios whose policy risks them")});
 }
 
 } // namespace onced::rehearsal

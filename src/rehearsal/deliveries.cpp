@@ -6,9 +6,12 @@
 #include <utility>
 
 #include "onced/kill_point.hpp"
+#include "onced/outcome.hpp"
 
 namespace onced::rehearsal {
 namespace {
+
+constexpr std::string_view accepted_name = traits_of(Outcome::accepted).name;
 
 std::uint64_t number_in(const Told &told, const char *name) {
   return told.fields.at(name).get<std::uint64_t>();
@@ -100,20 +103,24 @@ private:
     }
   }
 
-  // A reply names no attempt: it answers the last that was settled so by then. Where the worker has told nothing, it is
-  // the last that was published and has no outcome yet.
+  // A reply names no attempt: it answers the last that was settled so by then or, as what became of a queued job, the
+  // last that was accepted. Where the worker has told nothing, it is the last that was published and has no outcome
+  // yet.
   Delivery *answered_by(const Told &told, std::size_t stream) {
     const std::string outcome = text_in(told.fields, "outcome");
     Delivery *settled_so = nullptr;
+    Delivery *accepted = nullptr;
     Delivery *open = nullptr;
     for (Delivery *delivery : deliveries_of(told)) {
       if (delivery->published > told.at) break;
       if (delivery->stream != stream) continue;
       const bool settled = delivery->settled != 0 && delivery->settled <= told.at;
       if (settled && delivery->outcome == outcome) settled_so = delivery;
+      if (delivery->outcome == accepted_name) accepted = delivery;
       if (delivery->outcome.empty()) open = delivery;
     }
-    return settled_so != nullptr ? settled_so : open;
+    if (settled_so != nullptr) return settled_so;
+    return accepted != nullptr ? accepted : open;
   }
 
   // A reply that the sender has thrown away tells us, and not the sender, what became of the delivery.
@@ -124,6 +131,7 @@ private:
       Delivery *answered = answered_by(told, stream);
       if (answered == nullptr) continue;
       if (acknowledged) answered->acknowledged = told.at;
+      if (acknowledged && answered->outcome == accepted_name) answered->final_outcome = text_in(told.fields, "outcome");
       if (answered->outcome.empty()) answered->outcome = text_in(told.fields, "outcome");
       if (answered->log.empty()) answered->log = told.line;
     }
@@ -141,14 +149,24 @@ private:
     }
   }
 
-  // What was stored was committed as its row says; so was what its worker had committed as it died.
+  // The delivery by which a row came: that which stored it, that whose worker died with it, the first that was taken
+  // into custody or, of a worker that has told nothing, the last before.
+  Delivery *committed_by(const std::string &operation_id, Micros committed) {
+    Delivery *accepted = nullptr;
+    Delivery *untold = nullptr;
+    for (Delivery *delivery : by_operation_[operation_id]) {
+      const bool died_after = delivery->settled == 0 && delivery->consumed != 0 && committed >= delivery->consumed &&
+                              delivery->killed == name_of(KillPoint::worker_after_commit);
+      if (delivery->outcome == "stored" || died_after) return delivery;
+      if (accepted == nullptr && delivery->outcome == accepted_name) accepted = delivery;
+      if (traces_.worker.empty() && delivery->outcome.empty() && delivery->published <= committed) untold = delivery;
+    }
+    return accepted != nullptr ? accepted : untold;
+  }
+
   void note_commits() {
     for (const auto &[operation_id, committed] : traces_.commits) {
-      for (Delivery *delivery : by_operation_[operation_id]) {
-        const bool died_after = delivery->settled == 0 && delivery->consumed != 0 && committed >= delivery->consumed &&
-                                delivery->killed == name_of(KillPoint::worker_after_commit);
-        if (delivery->outcome == "stored" || died_after) delivery->committed = committed;
-      }
+      if (Delivery *delivery = committed_by(operation_id, committed)) delivery->committed = committed;
     }
   }
 

@@ -23,7 +23,8 @@ struct Delivery {
   Micros committed = 0;
   Micros acknowledged = 0;
   std::string outcome;
-  std::string killed; // the kill that ended its worker or sender while it was in hand
+  std::string final_outcome; // of an accepted one: what a reply to it has told after that
+  std::string killed;        // the kill that ended its worker or sender while it was in hand
   std::string log;
 };
 

@@ -13,9 +13,10 @@ namespace {
 
 constexpr std::size_t backlog_points_max = 200;
 
-constexpr std::array<std::string_view, 14> columns{
-    "scenario",  "operation_id",       "tag",          "sender",  "sequence", "attempt", "publish_at", "consume_at",
-    "commit_at", "acknowledgement_at", "rows_written", "outcome", "killed",   "log"};
+constexpr std::array<std::string_view, 15> columns{
+    "scenario",     "operation_id", "tag",           "sender",    "sequence",
+    "attempt",      "publish_at",   "consume_at",    "commit_at", "acknowledgement_at",
+    "rows_written", "outcome",      "final_outcome", "killed",    "log"};
 
 Json time_or_null(Micros micros) {
   return micros == 0 ? Json() : Json(iso_time(time_of(micros)));
@@ -40,8 +41,16 @@ Json row_of(const std::string &scenario, const Delivery &delivery) {
           {"acknowledgement_at", time_or_null(delivery.acknowledged)},
           {"rows_written", written},
           {"outcome", null_or(delivery.outcome)},
+          {"final_outcome", null_or(delivery.final_outcome)},
           {"killed", null_or(delivery.killed)},
           {"log", null_or(delivery.log)}};
+}
+
+Json row_of(const Effect &effect) {
+  return {{"at", iso_time(time_of(effect.at))},
+          {"operation_id", null_or(effect.operation_id)},
+          {"key", effect.key},
+          {"token", null_or(effect.token)}};
 }
 
 // Of many points some, the last and those of the peaks among them.
@@ -83,6 +92,9 @@ Result<Evidence> gather_evidence(Stage &stage, bool has_backlog) {
   for (const Delivery &delivery : deliveries)
     evidence.rows.push_back(row_of(stage.scenario().name, delivery));
   evidence.timeline = timeline_of(stage, *traces, deliveries);
+  for (const Effect &effect : traces->effects)
+    evidence.effects.push_back(row_of(effect));
+  evidence.late = stage.late();
   if (!has_backlog) return evidence;
   const std::vector<BacklogPoint> backlog = backlog_of(*traces, deliveries);
   for (const BacklogPoint &point : backlog)

@@ -13,6 +13,8 @@ namespace onced::rehearsal {
 struct Evidence {
   std::vector<Json> rows;
   std::vector<Json> timeline;
+  std::vector<Json> effects;   // at the provider
+  std::vector<Json> late;      // settlements that were refused
   std::vector<Json> backlog;   // thinned; of a scenario that has one
   std::size_t in_hand_max = 0; // of it
 };

@@ -79,6 +79,16 @@ public:
     if (array == nullptr) fail(key, "wrong type", "write a list of strings");
     return texts;
   }
+  std::map<std::string, std::string> named_texts_or_none(const std::string &key) {
+    std::map<std::string, std::string> texts;
+    if (!has(key)) return texts;
+    for (const auto &[name, node] : table(key)) {
+      const auto text = node.value<std::string>();
+      if (!text) fail(key, "wrong type", "write { NAME = \"text\" }");
+      texts[std::string(name.str())] = *text;
+    }
+    return texts;
+  }
   const toml::table &table(const std::string &key) {
     const toml::table *inner = need(key).as_table();
     if (inner == nullptr) fail(key, "this is a table", "write it as one");
@@ -183,6 +193,22 @@ WorkerPlan read_worker(Section section) {
   return worker;
 }
 
+HandlerPlan read_handler(const std::string &file, const toml::node *node) {
+  if (node == nullptr) return {};
+  if (!node->is_table()) refuse(file, node->source().begin.line, "handler", "this is a table", "write [handler]");
+  Section section(file, "handler", *node->as_table());
+  HandlerPlan handler{.command = section.texts_or_none("command"),
+                      .reconcile = section.texts_or_none("reconcile"),
+                      .environment = section.named_texts_or_none("environment"),
+                      .provider = section.texts_or_none("provider")};
+  section.end();
+  for (const auto &[key, words] : {std::pair("command", handler.command), std::pair("reconcile", handler.reconcile),
+                                   std::pair("provider", handler.provider)}) {
+    if (words.empty()) section.fail(key, "it is missing", "write the program and its arguments");
+  }
+  return handler;
+}
+
 ScenarioCounts read_expected(Section section) {
   ScenarioCounts expected;
   const auto names = section.names();
@@ -239,6 +265,7 @@ Plan read(const toml::table &root, const std::string &file, const std::vector<st
   plan.side_effect = read_side_effect({file, "side_effect", section.table("side_effect")});
   plan.seeds = read_seeds({file, "seeds", section.table("seeds")});
   plan.worker = read_worker({file, "worker", section.table("worker")});
+  plan.handler = read_handler(file, section.find("handler"));
   plan.scenarios = read_scenarios(file, section.find("scenario"), known);
   section.end();
   return plan;

@@ -46,12 +46,20 @@ struct WorkerPlan {
   std::string kill_when; // the beginning of a line that marks the step at which it is killed
 };
 
-// Names of counts, in the order in which they are shown. `settled` is stored or duplicate, where it is chance which of
-// both a sender is told first.
-inline constexpr std::array<std::string_view, 9> count_names{
-    "effects", "dead_letters", "stored", "duplicate", "settled", "conflict", "invalid", "failed", "expired"};
+// The handler of queued jobs, and the provider that it calls. Words and values may name {provider}, its URL.
+struct HandlerPlan {
+  std::vector<std::string> command; // empty: the plan has none
+  std::vector<std::string> reconcile;
+  std::map<std::string, std::string> environment; // of both
+  std::vector<std::string> provider; // takes the options of tools/fake-provider that docs/rehearsal.md names
+};
+
+// Names of counts, in the order in which they are shown. `late` are settlements that were refused as they came after
+// the end of their lease; `settled` is stored or duplicate, where it is chance which of both a sender is told first.
+inline constexpr std::array<std::string_view, 10> count_names{
+    "effects", "dead_letters", "late", "stored", "duplicate", "settled", "conflict", "invalid", "failed", "expired"};
 // Those of them that are outcomes.
-inline constexpr std::span<const std::string_view> outcome_count_names = std::span(count_names).subspan(2);
+inline constexpr std::span<const std::string_view> outcome_count_names = std::span(count_names).subspan(3);
 using ScenarioCounts = std::map<std::string, std::uint64_t, std::less<>>;
 
 struct ScenarioPlan {
@@ -66,6 +74,7 @@ struct Plan {
   SideEffect side_effect;
   Seeds seeds;
   WorkerPlan worker;
+  HandlerPlan handler;
   std::vector<ScenarioPlan> scenarios;
   std::string file; // its name without folders
   std::string text; // the file's content

@@ -12,8 +12,6 @@
 namespace onced::rehearsal {
 namespace {
 
-constexpr unsigned record_version = 1;
-
 std::string shown(const Json &value) {
   return value.is_structured() && value.size() > 3 ? "…" : value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -70,7 +68,8 @@ Result<Json> read_record(const std::filesystem::path &directory) {
     return tl::unexpected(Error{ErrorCode::corrupt, path.string(), "it is no record", "rehearse again"});
   }
   if (record.value("version", Json()) != record_version) {
-    return tl::unexpected(Error{ErrorCode::newer_format, path.string(), "it is of another version than 1",
+    return tl::unexpected(Error{ErrorCode::newer_format, path.string(),
+                                "it is of another version than " + std::to_string(record_version),
                                 "use the onced that wrote it"});
   }
   return record;

@@ -10,6 +10,9 @@
 
 namespace onced::rehearsal {
 
+// Of the form of docs/rehearsal-record.md.
+inline constexpr unsigned record_version = 2;
+
 // A record's directory: record.json, record.html, evidence.csv, and copies of the plan and the seeds.
 
 // Writes all of it. Errors: `store_unavailable`.

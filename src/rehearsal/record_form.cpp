@@ -24,12 +24,13 @@ constexpr std::string_view record_form = R"({
                     "reconciliation_owner": "text"},
     "options": {"seed": "count", "fast": "flag", "only": ["text", null]},
     "worker": {"kind": "text", "command": ["text", null], "count": ["text", null], "kill_when": ["text", null],
+               "handler": ["text", null], "reconcile": ["text", null], "provider": ["text", null],
                "threads": "count", "durability": "text", "retry_policy": "text", "visibility_timeout_ms": "count"},
     "constraint": [{"key": "text", "digest": "text", "transaction": "text"}, null],
     "failing_insert": [{"scenario": "text", "operation_id": ["text", null], "outcome": "text", "branch": ["text", null]}, null],
     "scenarios": [{
-      "name": "text", "title": "text", "worker": "text", "is_control": "flag", "status": "text", "why": ["text", null],
-      "kill_point": ["text", null], "expected": "any", "seen": "any", "differences": ["text"],
+      "name": "text", "title": "text", "worker": "text", "is_control": "flag", "risk": ["text", null], "status": "text",
+      "why": ["text", null], "kill_point": ["text", null], "expected": "any", "seen": "any", "differences": ["text"],
       "effects_before": ["count", null], "effects_after": ["count", null],
       "outcomes": [{"operation_id": ["text", null], "outcome": "text", "count": "count"}]}],
     "commands": {"seed": "text", "rerun": "text", "verify": "text"},
@@ -52,11 +53,15 @@ constexpr std::string_view record_form = R"({
       "timeline": [{"at": "time", "at_us": "count", "what": "text", "operation_id": ["text", null],
                     "attempt": ["count", null], "detail": ["text", null]}],
       "backlog": [{"at_us": "count", "waiting": "count", "in_hand": "count"}],
+      "effects": [{"at": "time", "operation_id": ["text", null], "key": "text", "token": ["text", null]}],
+      "late": [{"at": "time", "operation_id": "text", "receive": "count", "token": "text"}],
+      "handled": [{"receives": "count", "handled": "count", "tried_again": "count", "held": "count", "late": "count",
+                   "reconciled": "count", "resolved": "count"}, null],
       "evidence": [{
         "scenario": "text", "operation_id": ["text", null], "tag": ["text", null], "sender": ["text", null],
         "sequence": "count", "attempt": "count", "publish_at": ["time", null], "consume_at": ["time", null],
         "commit_at": ["time", null], "acknowledgement_at": ["time", null], "rows_written": ["count", null],
-        "outcome": ["text", null], "killed": ["text", null], "log": ["text", null]}]}]
+        "outcome": ["text", null], "final_outcome": ["text", null], "killed": ["text", null], "log": ["text", null]}]}]
   }
 })";
 

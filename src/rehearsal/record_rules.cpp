@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rehearsal/conclusions.hpp"
+#include "rehearsal/effects.hpp"
 #include "rehearsal/evidence.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/page.hpp"
@@ -54,6 +55,11 @@ std::string time_of_delivery(const std::string &what) {
 std::string time_of_process(const std::string &what) {
   if (what == "start" || what == "restart") return "started_at";
   return what == "kill" || what == "end" ? "ended_at" : "";
+}
+
+// What a delivery was answered with in the end.
+Json told_by(const Json &row) {
+  return row.at("final_outcome").is_null() ? row.at("outcome") : row.at("final_outcome");
 }
 
 std::uint64_t rows_written_in(const Json &rows) {
@@ -124,6 +130,7 @@ private:
     for (std::size_t at = 0; at < rows.size(); ++at)
       verify_row(name + ": evidence[" + std::to_string(at) + "]", facts, rows[at]);
     verify_timeline(name, observed);
+    verify_outside(name, facts, observed);
     if (facts.at("seen").is_null()) return verify_unseen(name, facts, rows);
     if (facts.at("is_control") == true) {
       verify_control(name, facts);
@@ -198,8 +205,34 @@ private:
     expect(counted, name + ": seen.effects does not follow from effects_before and effects_after");
   }
 
-  // What someone else's worker says of its effects holds only where it passed.
+  // Effects at a provider, and the settlements that came too late.
+  void verify_outside(const std::string &name, const Json &facts, const Json &observed) {
+    const Scenario *scenario = find_scenario(name);
+    const bool has_provider = scenario != nullptr && scenario->has_provider;
+    expect(facts.at("risk") == (scenario == nullptr ? Json() : null_or(scenario->risk)),
+           name + ": risk is not that of the scenario");
+    const Json &seen = facts.at("seen");
+    if (facts.at("is_control") == true) return;
+    expect(seen.is_null() || seen.at("late") == observed.at("late").size(),
+           name + ": seen.late does not follow from the settlements that came too late");
+    expect(observed.at("handled").is_null() || (scenario != nullptr && scenario->needs_handler),
+           name + ": handled: it has no handler");
+    if (!has_provider) return expect(observed.at("effects").empty(), name + ": effects: it has no provider");
+    expect(seen.is_null() || seen.at("effects") == observed.at("effects").size(),
+           name + ": seen.effects does not follow from the effects at the provider");
+  }
+
+  // What someone else's worker says of its effects holds only where it passed. Where the effects are at a provider, a
+  // row was written for each job of which somebody was told success.
   void verify_rows_written(const std::string &name, const Json &facts, std::uint64_t written) {
+    const Scenario *scenario = find_scenario(name);
+    if (scenario != nullptr && scenario->has_provider) {
+      std::set<std::string> done;
+      for (const Json &outcome : facts.at("outcomes")) {
+        if (outcome.at("outcome") == "settled") done.insert(shown_id(outcome.at("operation_id")));
+      }
+      return expect(done.size() == written, name + ": outcomes do not follow from the rows written in the evidence");
+    }
     const Json &effects = facts.at("seen").at("effects");
     const bool is_said = facts.at("worker") == "command" && facts.at("status") == "failed";
     const bool follows = facts.at("is_control") == true ? effects <= written : effects == written;
@@ -219,7 +252,7 @@ private:
           outcome.at("count").get<std::uint64_t>();
     for (const Json &row : rows) {
       if (row.at("acknowledgement_at").is_null() || row.at("outcome").is_null()) continue;
-      std::string outcome = row.at("outcome");
+      std::string outcome = told_by(row);
       if (scenario != nullptr) outcome = told_as(*scenario, outcome);
       ++tally[{shown_id(row.at("operation_id")), outcome}].acknowledged;
     }
@@ -240,7 +273,11 @@ private:
     expect(written.is_null() || written == 0 || written == 1, place + ".rows_written: is neither 0 nor 1");
     expect((written == 1) == (committed || outcome == "stored"),
            place + ".rows_written: does not follow from commit_at and outcome");
-    expect(!committed || outcome.is_null() || outcome == "stored", place + ".outcome: is not that of a commit");
+    const bool accepted = outcome == "accepted";
+    expect(!committed || outcome.is_null() || outcome == "stored" || accepted,
+           place + ".outcome: is not that of a commit");
+    expect(row.at("final_outcome").is_null() != (accepted && !row.at("acknowledgement_at").is_null()),
+           place + ".final_outcome: does not go with the outcome and its acknowledgement");
     expect(row.at("acknowledgement_at").is_null() || !outcome.is_null(), place + ".outcome: null was acknowledged");
     if (facts.at("worker") == "onced") verify_row_of_onced(place, facts, row);
     verify_log(place, row);
@@ -286,9 +323,14 @@ private:
       return row.at(of_delivery) == entry.at("at") && row.at("operation_id") == entry.at("operation_id") &&
              row.at("attempt") == entry.at("attempt");
     };
+    const auto is_effect = [&](const Json &effect) {
+      return effect.at("at") == entry.at("at") && effect.at("operation_id") == entry.at("operation_id");
+    };
     const auto is_process = [&](const Json &process) { return process.at(of_process) == entry.at("at"); };
     const Json &rows = observed.at("evidence");
     const Json &processes = observed.at("processes");
+    const Json &effects = observed.at("effects");
+    if (entry.at("what") == "effect") return std::any_of(effects.begin(), effects.end(), is_effect);
     if (!of_delivery.empty()) return std::any_of(rows.begin(), rows.end(), is_row);
     return of_process.empty() || std::any_of(processes.begin(), processes.end(), is_process);
   }
@@ -315,6 +357,7 @@ private:
     verify_said_of_plan(*plan);
     verify_scenarios_of_plan(*plan);
     verify_ids(plan->seeds.operation_ids);
+    verify_keys(plan->seeds.lines);
   }
 
   // The content of a file that is copied into the record.
@@ -362,6 +405,22 @@ private:
       const Json &seen = scenario.at("seen");
       expect(seen.is_null() || scenario.at("is_control") == false || seen.at("jobs") == seeds.size(),
              scenario.at("name").get<std::string>() + ": seen.jobs are not the seeds");
+    }
+  }
+
+  // An effect is that of the job whose key it was called with.
+  void verify_keys(const std::vector<std::string> &jobs) {
+    std::set<std::pair<std::string, std::string>> keys;
+    for (const std::string &job : jobs)
+      keys.emplace(text_in(parse_json(job), "operation_id"), idempotency_key_of(job));
+    for (const Json &scenario : observed_) {
+      const Json &effects = scenario.at("effects");
+      for (std::size_t at = 0; at < effects.size(); ++at) {
+        const Json &id = effects[at].at("operation_id");
+        expect(!id.is_null() && keys.contains({id, effects[at].at("key")}),
+               scenario.at("name").get<std::string>() + ": effects[" + std::to_string(at) + "]",
+               "is none of a job of the seeds");
+      }
     }
   }
 

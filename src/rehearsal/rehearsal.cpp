@@ -10,6 +10,7 @@
 #include "rehearsal/conclusions.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/machine.hpp"
+#include "rehearsal/record.hpp"
 #include "rehearsal/scenario_run.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/stage.hpp"
@@ -50,12 +51,16 @@ Json constraint_of(const Setting &setting) {
           {"transaction", transaction_definition}};
 }
 
-Json unproven() {
-  return {
+Json unproven(const std::vector<Played> &played) {
+  Json texts{
       "retries beyond the deadline of a sender",
       "retries by timeout but in the lost acknowledgement: elsewhere the greeting of the restarted worker comes first",
-      "the timeout at its full length, where --fast shortens it",
-      "reconciliation of effects outside the store: not applicable until there are queued jobs"};
+      "the timeout at its full length, where --fast shortens it"};
+  const bool outside =
+      std::any_of(played.begin(), played.end(), [](const Played &one) { return !one.observed["effects"].empty(); });
+  texts.push_back(outside ? "effects at a provider that is not the plan's, and calls of it that overtake each other"
+                          : "effects outside the store: no scenario with a provider was played");
+  return texts;
 }
 
 Json facts_of(const Setting &setting, const RehearsalOptions &options, const std::vector<Played> &played,
@@ -80,7 +85,7 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
             {"rerun", "onced rehearse --rerun RECORD_DIR"},
             {"verify", "onced rehearse --verify RECORD_DIR"}}},
           {"cannot_reproduce", cannot_reproduce(played)},
-          {"unproven", unproven()}};
+          {"unproven", unproven(played)}};
 }
 
 // --- What was observed --------------------------------------------------------------------------------------------
@@ -134,8 +139,13 @@ void clean_up(const std::filesystem::path &out, bool was_made) {
   if (was_made) std::filesystem::remove(out, ignored);
 }
 
-// A control must name the doubles that it shows, and nothing else may.
-Result<void> check(const ScenarioPlan &scenario, const std::string &file) {
+// A control must name the doubles that it shows, and nothing else may. A handler's scenario needs one.
+Result<void> check(const ScenarioPlan &scenario, const Plan &plan) {
+  const std::string &file = plan.file;
+  if (find_scenario(scenario.name)->needs_handler && plan.worker.command.empty() && plan.handler.command.empty()) {
+    return tl::unexpected(Error{ErrorCode::configuration, file + ": " + scenario.name,
+                                "its jobs are handled, and the plan has no [handler]", "write one"});
+  }
   const bool is_control = !find_scenario(scenario.name)->guard.empty();
   if (is_control == scenario.expected.contains("effects_min")) return {};
   return tl::unexpected(Error{ErrorCode::configuration, file + ": " + scenario.name,
@@ -167,8 +177,10 @@ Json record_of(const Setting &setting, const RehearsalOptions &options, const Js
     observed["scenarios"].push_back(one.observed);
   Json facts = facts_of(setting, options, played, observed["scenarios"]);
   observed["measures"] = measures_of(facts["scenarios"], observed["scenarios"]);
-  return {
-      {"format", "onced rehearsal"}, {"version", 1}, {"facts", std::move(facts)}, {"observed", std::move(observed)}};
+  return {{"format", "onced rehearsal"},
+          {"version", record_version},
+          {"facts", std::move(facts)},
+          {"observed", std::move(observed)}};
 }
 
 } // namespace
@@ -186,7 +198,7 @@ Result<Json> rehearse(const RehearsalOptions &options, const Surroundings &surro
     return tl::unexpected(usage(options.only, "the plan has no such scenario", "give one of those in " + plan.file));
   }
   for (const ScenarioPlan &scenario : scenarios) {
-    if (auto checked = check(scenario, plan.file); !checked) return tl::unexpected(checked.error());
+    if (auto checked = check(scenario, plan); !checked) return tl::unexpected(checked.error());
   }
   const std::filesystem::path out = std::filesystem::absolute(options.out);
   const auto prepared = prepare(out);

@@ -37,15 +37,22 @@ Json counts_of(const ScenarioCounts &counts) {
   return json;
 }
 
-ScenarioCounts seen_of(const std::vector<Json> &told, const EffectCounts &counted) {
+// What a scenario has left to be counted.
+struct Counted {
+  EffectCounts effects;
+  std::uint64_t late = 0;
+};
+
+ScenarioCounts seen_of(const std::vector<Json> &told, const Counted &counted) {
   ScenarioCounts seen;
   for (const std::string_view name : count_names)
     seen[std::string(name)] = 0;
   for (const Json &line : told) {
     ++seen[line["outcome"].get<std::string>()];
   }
-  seen["effects"] = counted.results;
-  seen["dead_letters"] = counted.dead_letters;
+  seen["effects"] = counted.effects.results;
+  seen["dead_letters"] = counted.effects.dead_letters;
+  seen["late"] = counted.late;
   return seen;
 }
 
@@ -73,8 +80,9 @@ Json processes_of(const Stage &stage) {
   return processes;
 }
 
-Json queries_of(const Stage &stage) {
+Json queries_of(const Stage &stage, const Scenario &scenario) {
   Json queries = Json::array({joined(stage.count_command())});
+  if (scenario.has_provider) queries.push_back(joined({"wc", "-l", stage.effects_file()}));
   if (!stage.setting().is_foreign()) {
     const std::string database = "--db=" + (stage.data() / "db").string();
     queries.push_back(joined({"ldb", database, "--column_family=operations", "scan", "--hex", "--no_value"}) +
@@ -105,6 +113,7 @@ Played unplayed(const Setting &setting, const ScenarioPlan &plan, const Scenario
                   {"title", scenario.title},
                   {"worker", worker_name(setting, scenario)},
                   {"is_control", !scenario.guard.empty()},
+                  {"risk", null_or(scenario.risk)},
                   {"status", "skipped"},
                   {"why", nullptr},
                   {"kill_point", null_or(scenario.kill_point)},
@@ -117,6 +126,7 @@ Played unplayed(const Setting &setting, const ScenarioPlan &plan, const Scenario
   played.observed = {{"name", plan.name},        {"started_at", nullptr},     {"ended_at", nullptr},
                      {"directory", nullptr},     {"endpoints", nullptr},      {"processes", Json::array()},
                      {"queries", Json::array()}, {"timeline", Json::array()}, {"backlog", Json::array()},
+                     {"effects", Json::array()}, {"late", Json::array()},     {"handled", nullptr},
                      {"evidence", Json::array()}};
   return played;
 }
@@ -128,13 +138,13 @@ std::vector<Json> told_to_senders(const Stage &stage, const Scenario &scenario) 
   return told;
 }
 
-void fill_counts(Json &facts, const std::vector<Json> &told, const ScenarioPlan &plan, const EffectCounts &counted) {
+void fill_counts(Json &facts, const std::vector<Json> &told, const ScenarioPlan &plan, const Counted &counted) {
   const ScenarioCounts seen = seen_of(told, counted);
   facts["differences"] = differences_of(plan.expected, seen);
   facts["status"] = facts["differences"].empty() ? "passed" : "failed";
   facts["seen"] = counts_of(seen);
   facts["effects_before"] = 0; // the directory was fresh
-  facts["effects_after"] = counted.results;
+  facts["effects_after"] = counted.effects.results;
   facts["outcomes"] = outcomes_of(told);
 }
 
@@ -169,21 +179,26 @@ std::size_t false_acknowledgements(const Evidence &evidence) {
 }
 
 void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
-  const EffectCounts counted = stage.count();
+  Counted counted{.effects = stage.count()};
+  const auto evidence = gather_evidence(stage, scenario.has_backlog);
+  if (!evidence) throw StageFailure("the evidence cannot be read: " + describe(evidence.error()));
+  if (scenario.has_provider) counted.effects.results = evidence->effects.size();
+  counted.late = evidence->late.size();
   if (scenario.guard.empty()) {
     fill_counts(played.facts, told_to_senders(stage, scenario), plan, counted);
   } else {
-    fill_control(played.facts, stage, plan, counted.results);
+    fill_control(played.facts, stage, plan, counted.effects.results);
   }
-  const auto evidence = gather_evidence(stage, scenario.has_backlog);
-  if (!evidence) throw StageFailure("the evidence cannot be read: " + describe(evidence.error()));
   if (evidence->in_hand_max > burst_window_jobs) throw StageFailure("more jobs were in hand at once than the window");
   if (false_acknowledgements(*evidence) > 0)
     throw StageFailure("acknowledgements came while the store was unavailable");
   played.observed["timeline"] = evidence->timeline;
   played.observed["backlog"] = evidence->backlog;
+  played.observed["effects"] = evidence->effects;
+  played.observed["late"] = evidence->late;
+  played.observed["handled"] = stage.handled();
   played.observed["evidence"] = evidence->rows;
-  played.observed["queries"] = queries_of(stage);
+  played.observed["queries"] = queries_of(stage, scenario);
 }
 
 void play_to_its_end(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
@@ -191,7 +206,9 @@ void play_to_its_end(Played &played, Stage &stage, const ScenarioPlan &plan, con
   played.observed["endpoints"] = {{"jobs", stage.jobs_endpoint()}, {"replies", stage.replies_endpoint()}};
   try {
     scenario.play(stage);
+    if (scenario.needs_handler) stage.count_handled();
     stage.stop_worker();
+    stage.stop_provider();
     patience.check();
     stage.leave_disk();
     fill(played, stage, plan, scenario);

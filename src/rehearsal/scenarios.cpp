@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <iterator>
+
+#include "onced/limits.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -175,6 +178,113 @@ void play_redrive(Stage &stage) {
   stage.send(stage.seeds(), one_by_one);
 }
 
+// --- Effects outside the store ----------------------------------------------------------------------------------
+
+// Whether the worker tells a sender the final outcome of its accepted job, or is asked for it again, is chance.
+const Words asking_again{"--ask-again", "1s"};
+const Words not_idempotent{"--not-idempotent", "--lose-response", "1"};
+
+HandlerSetting external(const std::string &policy) {
+  return {.keys = {{"external", true}, {"policy", policy}, {"owner", "rehearsal"}, {"backoff", "100ms"}}};
+}
+
+HandlerSetting external_with_query(const Stage &stage) {
+  HandlerSetting handler = external("query");
+  handler.keys.emplace_back("reconcile", stage.setting().plan.handler.reconcile);
+  return handler;
+}
+
+void play_handled(Stage &stage, const Words &provider, const HandlerSetting &handler) {
+  stage.start_provider(provider);
+  stage.use_handler(handler);
+  stage.start_worker();
+  stage.send(stage.seeds(), asking_again);
+}
+
+void play_response_lost(Stage &stage) {
+  play_handled(stage, {"--lose-response", "1"}, external("retry"));
+}
+
+void play_not_idempotent_retry(Stage &stage) {
+  play_handled(stage, not_idempotent, external("retry"));
+}
+
+void play_not_idempotent_query(Stage &stage) {
+  play_handled(stage, not_idempotent, external_with_query(stage));
+}
+
+void play_not_idempotent_hold(Stage &stage) {
+  stage.start_provider(not_idempotent);
+  stage.use_handler(external("hold"));
+  stage.start_worker();
+  Child &sender = stage.start_sender(stage.seeds(), asking_again);
+  stage.resolve_held(stage.seeds().size());
+  stage.finish(sender);
+}
+
+// The provider has had the effect and does not answer: it will not have when the worker is killed.
+void play_kill_during_call(Stage &stage) {
+  stage.start_provider({"--late", "600000", "--late-calls", "1"});
+  stage.use_handler(external("retry"));
+  stage.start_worker();
+  Child &sender = stage.start_sender(stage.seeds(), asking_again);
+  stage.await_effects(1);
+  stage.kill_worker("handler.calling");
+  stage.stop_provider();
+  stage.start_provider();
+  stage.start_worker();
+  stage.finish(sender);
+}
+
+// The first run of each job goes on for longer than its lease, which nobody extends, and then ends well. The second
+// begins when it has ended, and has a lease's length to end in. A lease of a second is more than a loaded machine
+// needs.
+void play_stale_owner(Stage &stage) {
+  stage.use_handler({.command = {"/bin/sh", "-c", "[ $ONCED_ATTEMPT != 1 ] || sleep 2.5; echo $ONCED_ATTEMPT"},
+                     .keys = {{"visibility-timeout", "1500ms"}, {"backoff", "100ms"}, {"concurrency", 6}}});
+  stage.start_worker({"--cut-heartbeats"});
+  stage.send(stage.seeds(), asking_again);
+  for (const Json &told : stage.told()) {
+    if (told.value("result", Json()) != 2) throw StageFailure("a result is not that of the second run");
+  }
+}
+
+// A job of the type that onced-crashing handles: it ends its worker so many times, each noted in the file.
+std::string crashing(const std::string &seed, const std::string &suffix, const std::filesystem::path &file,
+                     unsigned times) {
+  const Json job = Json::parse(seed);
+  return Json{{"operation_id", text_in(job, "operation_id") + suffix},
+              {"type", "crash"},
+              {"file", file.string()},
+              {"times", times}}
+      .dump();
+}
+
+std::size_t lines_in(const std::filesystem::path &path) {
+  std::ifstream file(path);
+  std::size_t lines = 0;
+  for (std::string line; std::getline(file, line);)
+    ++lines;
+  return lines;
+}
+
+// The poison stands among the others, and is never done.
+void play_poison_that_kills(Stage &stage) {
+  constexpr unsigned runs_max = limits::max_receive_count;
+  const std::filesystem::path runs = stage.directory() / "poison.runs";
+  std::vector<std::string> jobs;
+  for (const std::string &seed : stage.seeds()) {
+    jobs.push_back(crashing(seed, "", stage.directory() / "good.runs", 0));
+    if (jobs.size() == stage.seeds().size() / 2) jobs.push_back(crashing(seed, "#1", runs, 1000));
+  }
+  Child &sender = stage.start_sender(jobs);
+  stage.supervise_crashing_worker(sender, runs_max + 2); // the last finds it used up; one more where a stop is slow
+  stage.finish(sender);
+  if (lines_in(runs) != runs_max) throw StageFailure("the poison was not run " + std::to_string(runs_max) + " times");
+}
+
+constexpr std::string_view no_handlers = "someone else's worker has no handlers of onced's";
+
 constexpr auto all = std::to_array<Scenario>({
     {.name = "sequential", .title = "each seed job once", .play = play_sequential},
     {.name = "duplicate publish", .title = "the same jobs again within a minute", .play = play_duplicate_publish},
@@ -225,6 +335,54 @@ constexpr auto all = std::to_array<Scenario>({
      .title = "a dead letter, redriven after its cause is fixed; then every job with the same ids",
      .play = play_redrive,
      .foreign_obstacle = "someone else's worker has no dead letters that onced could redrive"},
+    {.name = "response lost after the effect",
+     .title = "the provider has the effect and its response is lost; called again with the same key",
+     .play = play_response_lost,
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true,
+     .has_provider = true},
+    {.name = "kill during the external call",
+     .title = "the worker killed once the provider has had the effect, which it has not answered; restarted",
+     .play = play_kill_during_call,
+     .kill_point = "handler.calling",
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true,
+     .has_provider = true},
+    {.name = "not idempotent, retry",
+     .title = "the response lost, and the provider has the effect at each call: the policy calls again",
+     .play = play_not_idempotent_retry,
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true,
+     .has_provider = true,
+     .risk = "the policy retry trusts a provider to be idempotent, and this one is not"},
+    {.name = "not idempotent, query",
+     .title = "the same provider: the policy asks it before it calls again",
+     .play = play_not_idempotent_query,
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true,
+     .has_provider = true},
+    {.name = "not idempotent, hold",
+     .title = "the same provider: the jobs are held until a person has asked it",
+     .play = play_not_idempotent_hold,
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true,
+     .has_provider = true},
+    {.name = "stale owner finishing late",
+     .title = "a run longer than its lease, which nobody extends; then a second run",
+     .play = play_stale_owner,
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true},
+    {.name = "poison that kills",
+     .title = "a job among good ones whose handler ends its worker each time; started again each time",
+     .play = play_poison_that_kills,
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true},
     {.name = "unguarded memory under a kill",
      .title = "the control: seen ids in memory; killed after an effect, restarted",
      .play = play_kill_after_commit,

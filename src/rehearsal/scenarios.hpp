@@ -25,6 +25,9 @@ struct Scenario {
   bool may_be_told_either = false; // stored or duplicate, by chance: both count as settled
   bool has_backlog = false;        // its record shows how the backlog rises and drains
   bool needs_mounts = false;       // it needs mounts of our own
+  bool needs_handler = false;      // its jobs are queued, and its plan has a handler
+  bool has_provider = false;       // its effects are those that the provider of its handler has written down
+  std::string_view risk = {};      // why a double effect is no failure of it; empty: it is one
 };
 
 // An outcome as a record tells it: where it is chance which of both a sender is told first, stored and duplicate are

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "rehearsal/conclusions.hpp"
+#include "rehearsal/effects.hpp"
+#include "rehearsal/text.hpp"
 #include "wire/sockets.hpp"
 #include "worker/delivery_events.hpp"
 
@@ -106,20 +108,24 @@ void Stage::leave_disk() {
 
 // --- The worker ---------------------------------------------------------------------------------------------------
 
-Words Stage::filled(Words words) const {
-  const std::map<std::string, std::string> values{
-      {"{data}", data().string()}, {"{jobs}", jobs_endpoint()}, {"{replies}", replies_endpoint()}};
-  for (std::string &word : words) {
-    std::string text;
-    for (std::size_t at = 0; at < word.size();) {
-      const auto named = std::find_if(values.begin(), values.end(), [&](const auto &value) {
-        return word.compare(at, value.first.size(), value.first) == 0;
-      });
-      text += named == values.end() ? std::string(1, word[at]) : named->second;
-      at += named == values.end() ? 1 : named->first.size();
-    }
-    word = text;
+std::string Stage::filled(const std::string &word) const {
+  const std::map<std::string, std::string> values{{"{data}", data().string()},
+                                                  {"{jobs}", jobs_endpoint()},
+                                                  {"{replies}", replies_endpoint()},
+                                                  {"{provider}", provider_url_}};
+  std::string text;
+  for (std::size_t at = 0; at < word.size();) {
+    const auto named = std::find_if(values.begin(), values.end(), [&](const auto &value) {
+      return word.compare(at, value.first.size(), value.first) == 0;
+    });
+    text += named == values.end() ? std::string(1, word[at]) : named->second;
+    at += named == values.end() ? 1 : named->first.size();
   }
+  return text;
+}
+
+Words Stage::filled(Words words) const {
+  std::transform(words.begin(), words.end(), words.begin(), [this](const std::string &word) { return filled(word); });
   return words;
 }
 
@@ -130,7 +136,8 @@ Words Stage::worker_command(const Words &more) const {
                       "--jobs",         jobs_endpoint(),   "--replies", replies_endpoint(),
                       "--durability",   worker.durability, "--seed",    std::to_string(setting_.seed),
                       "--events",       worker_events()};
-  return with_default(command, more, "--workers", std::to_string(worker.threads));
+  const Words configured = config_.empty() ? Words{} : Words{"--config", config_, "--log-format", "json"};
+  return with_default(command + configured, more, "--workers", std::to_string(worker.threads));
 }
 
 void Stage::start_foreign_worker(std::size_t killed_at_mark) {
@@ -177,6 +184,17 @@ std::vector<Mark> Stage::marks() {
   return marks_;
 }
 
+void Stage::supervise_crashing_worker(Child &sender, unsigned starts_max) {
+  const std::string program = setting_.command + "-crashing";
+  if (!std::filesystem::exists(program)) throw StageUnavailable("onced-crashing is not beside onced");
+  for (unsigned starts = 0; sender.is_running(); ++starts) {
+    if (starts == starts_max) throw StageFailure("the worker was ended by its handler time and again");
+    worker_ = &start("worker", {program, "--data", data(), "--jobs", jobs_endpoint(), "--replies", replies_endpoint()});
+    setting_.patience.wait_until([&] { return !sender.is_running() || !worker_->is_running(); },
+                                 "the end of the sender, or of the worker");
+  }
+}
+
 void Stage::stop_worker() {
   worker_->signal(SIGTERM);
   worker_->wait();
@@ -186,6 +204,105 @@ void Stage::stop_worker() {
 
 void Stage::await_kill() {
   await_kill(*worker_, kill_point_);
+}
+
+void Stage::kill_worker(const std::string &point) {
+  worker_->signal(SIGKILL);
+  await_kill(*worker_, point);
+}
+
+// --- Handlers, and their provider ---------------------------------------------------------------------------------
+
+void Stage::use_handler(const HandlerSetting &handler) {
+  const HandlerPlan &planned = setting_.plan.handler;
+  config_ = directory_ / "onced.toml";
+  std::ofstream file(config_);
+  // A text of JSON is one of TOML.
+  file << "[handlers." << Json(setting_.plan.seeds.type) << "]\n"
+       << "command = " << Json(filled(handler.command.empty() ? planned.command : handler.command)) << '\n';
+  for (const auto &[name, value] : handler.keys)
+    file << name << " = " << value << '\n';
+  file << "[handlers." << Json(setting_.plan.seeds.type) << ".environment]\n";
+  for (const auto &[name, value] : planned.environment)
+    file << Json(name) << " = " << Json(filled(value)) << '\n';
+}
+
+void Stage::start_provider(const Words &options) {
+  const std::string port = provider_url_.substr(provider_url_.rfind(':') + 1);
+  const Words command = setting_.plan.handler.provider + Words{"--state", effects_file()} +
+                        (port.empty() ? Words{} : Words{"--port", port}) + options;
+  provider_ = &start(std::string(provider_role), command);
+  const Json ready = parse_json(provider_->first_line());
+  if (!ready.is_object() || text_in(ready, "url").empty()) throw StageFailure("the provider printed no url");
+  provider_url_ = text_in(ready, "url");
+}
+
+void Stage::stop_provider() {
+  if (provider_ == nullptr) return;
+  provider_->signal(SIGTERM);
+  provider_->wait();
+}
+
+void Stage::await_effects(std::size_t count) {
+  setting_.patience.wait_until([&] { return effects_in(effects_file(), {}).size() >= count; },
+                               std::to_string(count) + " effects at the provider");
+}
+
+void Stage::resolve_held(std::size_t count) {
+  std::vector<Json> held;
+  setting_.patience.wait_until(
+      [&] {
+        held = printed_by({setting_.command, "pending", "list", "--held", "--data", data()});
+        return held.size() >= count;
+      },
+      std::to_string(count) + " held jobs");
+  for (const Json &job : held)
+    resolve(job);
+}
+
+void Stage::resolve(const Json &held) {
+  const std::string id = text_in(held, "operation_id");
+  const auto job = std::find_if(seeds().begin(), seeds().end(), [&](const std::string &line) {
+    return text_in(parse_json(line), "operation_id") == id;
+  });
+  if (job == seeds().end()) throw StageFailure("a job is held that was not sent");
+  Words reconcile{"env", "ONCED_IDEMPOTENCY_KEY=" + idempotency_key_of(*job)};
+  for (const auto &[name, value] : setting_.plan.handler.environment)
+    reconcile.push_back(name + "=" + filled(value));
+  const Json answer = ask(reconcile + filled(setting_.plan.handler.reconcile));
+  if (!answer.is_object() || text_in(answer, "effect") != "applied" || !answer.contains("result"))
+    throw StageFailure("the provider does not know of the effect of " + id);
+  const std::string effect_key = text_in(held, "effect_key");
+  const Words key = effect_key.empty() ? Words{id, "--type", text_in(held, "type")} : Words{effect_key, "--effect-key"};
+  const Json resolved = ask(Words{setting_.command, "pending", "resolve"} + key +
+                            Words{"--applied", answer["result"].dump(), "--by", "rehearsal", "--why",
+                                  "the provider says so", "--data", data()});
+  if (!resolved.is_object() || resolved.value("resolved", Json()) != true)
+    throw StageFailure("the held job " + id + " was not resolved");
+  ++resolved_;
+}
+
+void Stage::count_handled() {
+  const Json stats = ask({setting_.command, "stats", "--data", data()});
+  if (!stats.is_object()) throw StageFailure("the worker has told no figures");
+  handled_ = Json::object();
+  for (const std::string name : {"receives", "handled", "tried_again", "held", "late", "reconciled"})
+    handled_[name] = stats.value("queue_" + name, std::uint64_t{0});
+  handled_["resolved"] = resolved_;
+}
+
+std::vector<Json> Stage::late() const {
+  std::vector<Json> late;
+  std::ifstream file(directory_ / "worker.log");
+  for (std::string line; std::getline(file, line);) {
+    const Json event = parse_json(line);
+    if (!event.is_object() || text_in(event, "event") != "handler.late") continue;
+    late.push_back({{"at", event.at("time")},
+                    {"operation_id", event.at("operation_id")},
+                    {"receive", event.at("attempt")},
+                    {"token", event.at("token")}});
+  }
+  return late;
 }
 
 // --- Senders ------------------------------------------------------------------------------------------------------
@@ -301,12 +418,21 @@ Words Stage::count_command() const {
   return {setting_.command, "count", "--data", data()};
 }
 
-// The first line that a command prints.
-Json Stage::ask(const Words &command) {
+// The lines that a command prints.
+std::vector<Json> Stage::printed_by(const Words &command) {
   Child query({.role = "query", .command = command, .log = directory_ / "query.log", .on_line = {}}, setting_.patience);
-  Json answer = parse_json(query.first_line());
   query.wait();
-  return answer;
+  std::vector<Json> printed;
+  for (const std::string &line : query.lines())
+    printed.push_back(parse_json(line));
+  return printed;
+}
+
+// The first of them.
+Json Stage::ask(const Words &command) {
+  const std::vector<Json> printed = printed_by(command);
+  if (printed.empty()) throw StageFailure("nothing was printed by " + joined(command));
+  return printed.front();
 }
 
 EffectCounts Stage::count() {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rehearsal/child.hpp"
@@ -61,6 +62,16 @@ struct Redriven {
 };
 
 using Words = std::vector<std::string>;
+
+// What the provider of the handlers is among the processes of a scenario.
+inline constexpr std::string_view provider_role = "provider";
+
+// How the jobs of the seeds are handled: the plan's handler or another command, with more keys of its table in the
+// worker's configuration.
+struct HandlerSetting {
+  Words command = {}; // empty: the plan's
+  std::vector<std::pair<std::string, Json>> keys;
+};
 [[nodiscard]] Words operator+(Words left, const Words &right);
 
 // Where one scenario is played: a directory of its own, a worker that may be started again on the same data and
@@ -92,10 +103,29 @@ public:
   // The same, with the worker made to die as it comes to a step so often: for onced a kill point, for someone else's
   // its mark.
   void start_worker_to_be_killed(const std::string &point, std::size_t arrival = 1);
+  // Starts onced-crashing in the worker's place, again whenever its handler has ended it, until the sender has ended.
+  // Throws StageUnavailable where it is not beside onced, and StageFailure where it takes more starts than so many.
+  void supervise_crashing_worker(Child &sender, unsigned starts_max);
   // SIGTERM, and its end.
   void stop_worker();
   // Waits until the worker was killed at its step.
   void await_kill();
+
+  // The jobs of the seeds are queued from here on. Before the worker that is to handle them.
+  void use_handler(const HandlerSetting &handler);
+  // Starts the plan's provider, with more options: the first at a free port, each after it where that was, with the
+  // effects that it had.
+  void start_provider(const Words &options = {});
+  void stop_provider();
+  // Waits until the provider has had so many.
+  void await_effects(std::size_t count);
+  // Waits until so many jobs are held. Asks the provider about each, with the plan's reconcile command, and says what
+  // it answers as their owner does.
+  void resolve_held(std::size_t count);
+  // Asks the worker what it has counted of its queued jobs.
+  void count_handled();
+  // kill -9 of the worker, at no step of its own.
+  void kill_worker(const std::string &point);
 
   // Starts `onced send` with these jobs as its input. It sends again as a worker that was started again greets it, and
   // where `more` gives an acknowledgement timeout, after that.
@@ -138,9 +168,13 @@ public:
   [[nodiscard]] const std::vector<Json> &told() const { return told_; } // lines of senders, one an outcome
   [[nodiscard]] const std::vector<Redriven> &redriven() const { return redriven_; }
   [[nodiscard]] const std::vector<std::string> &jobs() const { return jobs_; } // every line that was to be sent
+  [[nodiscard]] const Json &handled() const { return handled_; }               // null: it was not asked
   [[nodiscard]] const std::vector<Moment> &moments() const { return moments_; }
   [[nodiscard]] const std::filesystem::path &directory() const { return directory_; }
   [[nodiscard]] std::filesystem::path data() const { return (disk_root_.empty() ? directory_ : disk_root_) / "data"; }
+  [[nodiscard]] std::filesystem::path effects_file() const { return directory_ / "effects.jsonl"; }
+  // The settlements that the worker has refused, as its log tells them.
+  [[nodiscard]] std::vector<Json> late() const;
   [[nodiscard]] std::filesystem::path worker_events() const { return directory_ / "worker.events.jsonl"; }
   [[nodiscard]] const std::vector<std::filesystem::path> &sender_events() const { return sender_events_; }
   [[nodiscard]] std::string jobs_endpoint() const { return "ipc://" + (sockets_ / "jobs").string(); }
@@ -149,10 +183,13 @@ public:
 
 private:
   [[nodiscard]] Words worker_command(const Words &more) const;
+  [[nodiscard]] std::string filled(const std::string &word) const;
   [[nodiscard]] Words filled(Words words) const;
   Child &start(const std::string &role, Words command, Child::OnLine on_line = {});
   Child &start_sending(const Words &arguments);
+  [[nodiscard]] std::vector<Json> printed_by(const Words &command);
   [[nodiscard]] Json ask(const Words &command);
+  void resolve(const Json &held);
   void start_foreign_worker(std::size_t killed_at_mark);
   void on_mark(Child &worker, const std::string &line, std::size_t killed_at_mark);
 
@@ -170,12 +207,17 @@ private:
   std::optional<SmallDisk> small_disk_;
   std::optional<CuttableDisk> cuttable_disk_;
   std::filesystem::path disk_root_; // empty: none is in use
+  std::filesystem::path config_;    // of the worker; empty: it has none
+  std::string provider_url_;        // empty: none was started
+  Json handled_;
+  std::uint64_t resolved_ = 0;
 
   std::mutex mutex_; // guards the next
   std::vector<Mark> marks_;
 
   std::vector<std::unique_ptr<Child>> children_; // go first: their threads use what is above
   Child *worker_ = nullptr;
+  Child *provider_ = nullptr;
 };
 
 } // namespace onced::rehearsal

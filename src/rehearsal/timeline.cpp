@@ -15,9 +15,9 @@ public:
   std::vector<Json> draw() {
     add_processes();
     for (const Moment &moment : stage_.moments())
-      add(micros_of(moment.at), moment.what, nullptr, moment.detail);
+      add(micros_of(moment.at), moment.what, moment.detail);
     add_store();
-    if (stage_.kills().empty() && !has_moments_) return {};
+    if (stage_.kills().empty() && !has_moments_ && traces_.effects.empty()) return {};
     add_job();
     std::stable_sort(line_.begin(), line_.end(),
                      [](const Json &one, const Json &other) { return one["at_us"] < other["at_us"]; });
@@ -25,32 +25,36 @@ public:
   }
 
 private:
-  void add(Micros at, const std::string &what, const Delivery *delivery, const std::string &detail) {
+  void add(Micros at, const std::string &what, const Json &operation_id, const Json &attempt,
+           const std::string &detail) {
     if (at == 0) return;
     line_.push_back({{"at", iso_time(time_of(at))},
                      {"at_us", at},
                      {"what", what},
-                     {"operation_id", delivery == nullptr ? Json() : Json(delivery->operation_id)},
-                     {"attempt", delivery == nullptr ? Json() : Json(delivery->attempt)},
+                     {"operation_id", operation_id},
+                     {"attempt", attempt},
                      {"detail", detail}});
+  }
+  void add(Micros at, const std::string &what, const std::string &detail) { add(at, what, nullptr, nullptr, detail); }
+  void add(Micros at, const std::string &what, const Delivery &delivery, const std::string &detail = "") {
+    add(at, what, delivery.operation_id, delivery.attempt, detail);
   }
 
   void add_processes() {
     bool worker_was_started = false;
     for (const auto &child : stage_.children()) {
+      if (child->role() == provider_role) continue;
       const bool is_worker = child->role() == "worker";
-      add(micros_of(child->started_at()), is_worker && worker_was_started ? "restart" : "start", nullptr,
-          child->role());
-      add(micros_of(child->ended_at()), child->was_killed() ? "kill" : "end", nullptr,
-          child->role() + ", " + child->end());
+      add(micros_of(child->started_at()), is_worker && worker_was_started ? "restart" : "start", child->role());
+      add(micros_of(child->ended_at()), child->was_killed() ? "kill" : "end", child->role() + ", " + child->end());
       worker_was_started = worker_was_started || is_worker;
     }
   }
 
   void add_store() {
     for (const Told &told : traces_.worker) {
-      if (told.name == "store.unavailable") add(told.at, "unavailable", nullptr, text_in(told.fields, "cause"));
-      if (told.name == "store.reopened") add(told.at, "available", nullptr, "the store was opened again");
+      if (told.name == "store.unavailable") add(told.at, "unavailable", text_in(told.fields, "cause"));
+      if (told.name == "store.reopened") add(told.at, "available", "the store was opened again");
       has_moments_ = has_moments_ || told.name == "store.unavailable";
     }
   }
@@ -63,11 +67,15 @@ private:
     bool published = false;
     for (const Delivery &delivery : deliveries_) {
       if (delivery.operation_id != first->operation_id) continue;
-      add(delivery.published, published ? "redelivery" : "publish", &delivery, "");
+      add(delivery.published, published ? "redelivery" : "publish", delivery);
       published = true;
-      add(delivery.consumed, "consume", &delivery, "");
-      add(delivery.committed, "commit", &delivery, "");
-      add(delivery.acknowledged, "acknowledgement", &delivery, delivery.outcome);
+      add(delivery.consumed, "consume", delivery);
+      add(delivery.committed, "commit", delivery);
+      add(delivery.acknowledged, "acknowledgement", delivery,
+          delivery.final_outcome.empty() ? delivery.outcome : delivery.final_outcome);
+    }
+    for (const Effect &effect : traces_.effects) {
+      if (effect.operation_id == first->operation_id) add(effect.at, "effect", effect.operation_id, nullptr, "");
     }
   }
 

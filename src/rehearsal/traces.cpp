@@ -35,7 +35,8 @@ Micros committed_at(Store &store, const std::string &line, Job &job, Result<void
   assign_key(job, key);
   const auto row = store.get(key);
   if (!row) result = tl::unexpected(row.error());
-  return row && *row ? micros_of((*row)->committed_at) : 0;
+  const bool committed = row && *row && (*row)->phase == Phase::committed;
+  return committed ? micros_of((*row)->committed_at) : 0;
 }
 
 // Of each job that was sent, when its row was committed.
@@ -75,6 +76,7 @@ Result<Traces> read_traces(Stage &stage) {
   }
   traces.marks = stage.marks();
   traces.redriven = stage.redriven();
+  traces.effects = effects_in(stage.effects_file(), stage.jobs());
   if (!traces.worker_tells) return traces;
   auto commits = read_commits(stage);
   if (!commits) return tl::unexpected(commits.error());

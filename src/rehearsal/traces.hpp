@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "onced/error.hpp"
+#include "rehearsal/effects.hpp"
 #include "rehearsal/json.hpp"
 #include "rehearsal/stage.hpp"
 #include "rehearsal/time.hpp"
@@ -36,6 +37,7 @@ struct Traces {
   std::vector<Killed> kills;
   std::vector<Mark> marks;
   std::vector<Redriven> redriven;
+  std::vector<Effect> effects;           // in the order in which the provider had them
   std::map<std::string, Micros> commits; // of a worker that tells, by operation id: what the rows say
 };
 

@@ -92,6 +92,7 @@ class Edits:
         for at, (facts, observed) in enumerate(zip(record["facts"]["scenarios"], record["observed"]["scenarios"])):
             self.add_of_scenario(("facts", "scenarios", at), facts)
             self.add_of_timeline(("observed", "scenarios", at, "timeline"), facts["name"], observed["timeline"])
+            self.add_of_outside(("observed", "scenarios", at), facts["name"], observed)
             for row_at, row in enumerate(observed["evidence"]):
                 self.add_of_row(("observed", "scenarios", at, "evidence", row_at), facts, row)
         self.add_missing(())
@@ -118,7 +119,7 @@ class Edits:
         self.add("verdict", ("facts", "verdict"), "failed" if facts["verdict"] == "passed" else "passed", "verdict:")
         for key, value in facts["counts"].items():
             self.add("counts", ("facts", "counts", key), self.another(value), "counts:", key)
-        for key, value in facts["failing_insert"].items():
+        for key, value in (facts["failing_insert"] or {}).items():
             self.add("failing insert", ("facts", "failing_insert", key), self.another(value), "failing_insert:")
         for part in ("plan", "seeds", "side_effect", "worker"):
             for key, value in facts[part].items():
@@ -140,6 +141,7 @@ class Edits:
         self.add("why", (*path, "why"), self.another(facts["why"]) if facts["why"] is None else None, name)
         self.add("name", (*path, "name"), name + "x", "scenarios:")
         self.add("is_control", (*path, "is_control"), not facts["is_control"], f"scenarios[{path[-1]}]")
+        self.add("risk", (*path, "risk"), self.another(facts["risk"]), name, "risk")
         self.add("worker of a scenario", (*path, "worker"), "another", name, "worker")
         self.add("differences", (*path, "differences"), self.another(facts["differences"]), name, "differences")
         for key, value in facts["expected"].items():
@@ -168,6 +170,8 @@ class Edits:
             self.add("row's log", (*path, "log"), json.dumps(log | {"outcome": "another"}), name, place)
             for key in log.keys() & {"tag", "sender", "sequence", "attempt", "outcome"}:
                 self.add(f"row's {key}", (*path, key), self.another(row[key]), name, place)
+        final = self.another(row["final_outcome"])
+        self.add("row's final_outcome", (*path, "final_outcome"), final, name, "outcomes" if row["final_outcome"] else place)
         if facts["is_control"]:
             return
         self.add("row's commit_at", (*path, "commit_at"), None if row["commit_at"] else row["publish_at"] or row["commit_at"], name, place)
@@ -177,6 +181,14 @@ class Edits:
             self.add("a row removed", path, ..., name, "outcomes")
         elif row["publish_at"]:
             self.add("row's acknowledgement_at", (*path, "acknowledgement_at"), row["publish_at"], name)
+
+    def add_of_outside(self, path, name, observed):
+        for at, effect in enumerate(observed["effects"]):
+            for key in ("key", "operation_id"):
+                self.add(f"effect's {key}", (*path, "effects", at, key), self.another(effect[key]), name + ":", f"effects[{at}]")
+            self.add("an effect removed", (*path, "effects", at), ..., name + ":", "seen.effects")
+        for at in range(len(observed["late"])):
+            self.add("a late settlement removed", (*path, "late", at), ..., name + ":", "seen.late")
 
     def add_of_timeline(self, path, name, timeline):
         for at, entry in enumerate(timeline):

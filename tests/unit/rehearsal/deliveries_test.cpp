@@ -57,6 +57,48 @@ TEST_CASE("a delivery holds every step that was told of it") {
   CHECK(deliveries[0].killed.empty());
 }
 
+TEST_CASE("an accepted delivery holds the final outcome that a later reply tells and its commit") {
+  Traces traces;
+  traces.senders = {{published(10, 1), acknowledged(60, "stored")}};
+  traces.worker = {consumed(20, 1), settled(30, 1, "accepted")};
+  traces.commits = {{"a", 50}};
+  const auto deliveries = join_deliveries(traces);
+  REQUIRE(deliveries.size() == 1);
+  CHECK(deliveries[0].outcome == "accepted");
+  CHECK(deliveries[0].final_outcome == "stored");
+  CHECK(deliveries[0].committed == 50);
+  CHECK(deliveries[0].acknowledged == 60);
+  CHECK(deliveries[0].log == "delivery.settled@30");
+}
+
+TEST_CASE("a final outcome that was asked for is that of the asking delivery and the commit that of the first") {
+  Traces traces;
+  traces.senders = {{published(10, 1), published(35, 2), published(60, 3), acknowledged(80, "duplicate")}};
+  traces.worker = {consumed(20, 1), settled(30, 1, "accepted"), consumed(40, 2), settled(45, 2, "accepted"),
+                   consumed(65, 3), settled(70, 3, "duplicate")};
+  traces.commits = {{"a", 50}};
+  const auto deliveries = join_deliveries(traces);
+  REQUIRE(deliveries.size() == 3);
+  CHECK(deliveries[0].committed == 50);
+  CHECK(deliveries[1].committed == 0);
+  CHECK(deliveries[0].acknowledged + deliveries[1].acknowledged == 0);
+  CHECK(deliveries[0].final_outcome.empty());
+  CHECK(deliveries[2].acknowledged == 80);
+  CHECK(deliveries[2].outcome == "duplicate");
+  CHECK(deliveries[2].final_outcome.empty());
+}
+
+TEST_CASE("a row of a worker that told nothing came by the last delivery before it") {
+  Traces traces;
+  traces.senders = {{published(10, 1), published(30, 2), published(50, 3), acknowledged(60, "duplicate")}};
+  traces.commits = {{"a", 40}};
+  const auto deliveries = join_deliveries(traces);
+  REQUIRE(deliveries.size() == 3);
+  CHECK(deliveries[0].committed == 0);
+  CHECK(deliveries[1].committed == 40);
+  CHECK(deliveries[2].committed == 0);
+}
+
 TEST_CASE("a message that was handed out again because of a full pipe is one delivery with the last time") {
   Traces traces;
   traces.senders = {{published(10, 1), published(15, 1), published(30, 2)}};

@@ -105,6 +105,21 @@ TEST_CASE("what a control must show is its only count") {
               "scenario.expected.effects_min: there is no such key"));
 }
 
+TEST_CASE("a handler is read whole or refused") {
+  const std::string handler = "[handler]\ncommand = [\"c\", \"1\"]\nreconcile = [\"r\"]\nprovider = [\"p\"]\n";
+  const auto plan =
+      parse_plan(with(sequential) + handler + "environment = { URL = \"{provider}/x\" }\n", "plan.toml", known);
+  REQUIRE(plan);
+  CHECK(plan->handler.command == std::vector<std::string>{"c", "1"});
+  CHECK(plan->handler.environment.at("URL") == "{provider}/x");
+  CHECK(holds(refusal_of(with(sequential) + "[handler]\ncommand = [\"c\"]\nprovider = [\"p\"]\n"),
+              "handler.reconcile: it is missing"));
+  CHECK(
+      holds(refusal_of(with(sequential) + handler + "environment = { URL = 1 }\n"), "handler.environment: wrong type"));
+  CHECK(holds(refusal_of(with(sequential) + handler + "policy = \"hold\"\n"), "handler.policy: there is no such key"));
+  CHECK(holds(refusal_of("handler = 1\n" + with(sequential)), "handler: this is a table"));
+}
+
 TEST_CASE("a value of the wrong type or out of range is refused") {
   CHECK(holds(refusal_of(with("threads = \"two\"\n")), "worker.threads: wrong type"));
   CHECK(holds(refusal_of(with("threads = 0\n")), "out of range"));

@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 
 #include "rehearsal/conclusions.hpp"
+#include "rehearsal/effects.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/record_form.hpp"
+#include "rehearsal/scenarios.hpp"
 #include "support/temp_directory.hpp"
 #include "worker/delivery_events.hpp"
 
@@ -61,28 +63,28 @@ constexpr std::string_view small_facts = R"({
   "side_effect": {"name": "a sum", "recorded_in": "operations", "owner": "ledger", "duplicate_accepted_by": "nobody",
                   "reconciliation_owner": "on call"},
   "options": {"seed": 1, "fast": true, "only": null},
-  "worker": {"kind": "onced", "command": null, "count": null, "kill_when": null, "threads": 2, "durability": "fsync",
-             "retry_policy": "until settled", "visibility_timeout_ms": 200},
+  "worker": {"kind": "onced", "command": null, "count": null, "kill_when": null, "handler": null,
+             "reconcile": null, "provider": null, "threads": 2, "durability": "fsync", "retry_policy": "until settled", "visibility_timeout_ms": 200},
   "constraint": {"key": "k", "digest": "d", "transaction": "t"},
   "failing_insert": {"scenario": "kill after commit", "operation_id": "a", "outcome": "duplicate", "branch": "key found under its lock: nothing put"},
   "scenarios": [
-    {"name": "sequential", "title": "once", "worker": "onced", "is_control": false, "status": "passed", "why": null,
+    {"name": "sequential", "title": "once", "worker": "onced", "is_control": false, "risk": null, "status": "passed", "why": null,
      "kill_point": null,
-     "expected": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
-     "seen": {"effects": 1, "dead_letters": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
+     "expected": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
+     "seen": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "differences": [], "effects_before": 0, "effects_after": 1,
      "outcomes": [{"operation_id": "a", "outcome": "stored", "count": 1}]},
-    {"name": "kill after commit", "title": "killed", "worker": "onced", "is_control": false, "status": "passed",
+    {"name": "kill after commit", "title": "killed", "worker": "onced", "is_control": false, "risk": null, "status": "passed",
      "why": null, "kill_point": "worker.after-commit",
-     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
-     "seen": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
+     "expected": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
+     "seen": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "differences": [], "effects_before": 0, "effects_after": 1,
      "outcomes": [{"operation_id": "a", "outcome": "duplicate", "count": 1}]},
-    {"name": "redrive", "title": "redriven", "worker": "onced", "is_control": false, "status": "skipped",
+    {"name": "redrive", "title": "redriven", "worker": "onced", "is_control": false, "risk": null, "status": "skipped",
      "why": "no reason", "kill_point": null,
-     "expected": {"effects": 1, "dead_letters": 0, "stored": 0, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
+     "expected": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 0, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "seen": null, "differences": [], "effects_before": null, "effects_after": null, "outcomes": []},
-    {"name": "unguarded memory under a kill", "title": "the control", "worker": "unguarded: memory", "is_control": true,
+    {"name": "unguarded memory under a kill", "title": "the control", "worker": "unguarded: memory", "is_control": true, "risk": null,
      "status": "passed", "why": null, "kill_point": null, "expected": {"effects_min": 2},
      "seen": {"effects": 2, "jobs": 1, "double_effects": 1}, "differences": [], "effects_before": null,
      "effects_after": null, "outcomes": []}],
@@ -101,9 +103,10 @@ std::string at_second(unsigned second) {
   return "2026-01-31T12:00:0" + std::to_string(second) + ".000000Z";
 }
 
-// As the worker says it; of a stored one something to be quoted.
+// As the worker says it; of one that put a row something to be quoted.
 std::string branch_of(const std::string &outcome) {
-  return outcome == "stored" ? "\"quoted\", and more" : std::string(worker::key_found_under_lock);
+  return outcome == "stored" || outcome == "accepted" ? "\"quoted\", and more"
+                                                      : std::string(worker::key_found_under_lock);
 }
 
 Json row_of(const std::string &scenario, unsigned attempt, unsigned published, const Json &outcome) {
@@ -122,6 +125,7 @@ Json row_of(const std::string &scenario, unsigned attempt, unsigned published, c
           {"acknowledgement_at", outcome.is_null() ? Json() : Json(at_second(published + 1))},
           {"rows_written", outcome == "duplicate" ? 0 : 1},
           {"outcome", outcome},
+          {"final_outcome", nullptr},
           {"killed", outcome.is_null() ? Json("worker.after-commit") : Json()},
           {"log", log}};
 }
@@ -141,7 +145,9 @@ Json observed_of(const std::string &scenario, const Json &rows) {
           {"ended_at", at_second(9)}, {"directory", "/record/one"},
           {"endpoints", nullptr},     {"processes", Json::array()},
           {"queries", Json::array()}, {"timeline", Json::array()},
-          {"backlog", Json::array()}, {"evidence", rows}};
+          {"backlog", Json::array()}, {"effects", Json::array()},
+          {"late", Json::array()},    {"handled", nullptr},
+          {"evidence", rows}};
 }
 
 // A worker that was killed after a commit, and a job that was delivered again.
@@ -164,7 +170,7 @@ Json observed_kill(const std::string &scenario, const Json &second_outcome) {
 Json small_record() {
   const Plan plan = small_plan();
   Json record{{"format", "onced rehearsal"},
-              {"version", 1},
+              {"version", record_version},
               {"facts", Json::parse(small_facts)},
               {"observed", Json::parse(small_observed)}};
   Json &observed = record["observed"];
@@ -175,6 +181,35 @@ Json small_record() {
   observed["measures"] = measures_of(record["facts"]["scenarios"], observed["scenarios"]);
   record["facts"]["plan"]["sha256"] = hex_sha256(plan.text);
   record["facts"]["seeds"]["sha256"] = hex_sha256(plan.seeds.text);
+  return record;
+}
+
+// Of a scenario alone whose job was accepted, had its effect at a provider, and was answered later. Changes the plan to
+// one of it.
+Json record_of_provider(Plan &plan, const std::string &scenario) {
+  Json record = small_record();
+  plan.text += "[handler]\ncommand = [\"c\"]\nreconcile = [\"r\"]\nprovider = [\"p\"]\n[[scenario]]\nname = \"" +
+               scenario + "\"\nexpected = { effects = 1, settled = 1 }\n";
+  Json &facts = record["facts"];
+  facts["plan"]["sha256"] = hex_sha256(plan.text);
+  facts["options"]["only"] = scenario;
+  facts["worker"].update({{"handler", "c"}, {"reconcile", "r"}, {"provider", "p"}});
+  facts["failing_insert"] = nullptr;
+  facts["counts"] = {{"scenarios", 1}, {"passed", 1}, {"failed", 0}, {"skipped", 0}};
+  Json facts_one = facts["scenarios"][0];
+  facts_one.update({{"name", scenario}, {"risk", null_or(find_scenario(scenario)->risk)}});
+  for (const char *counts : {"expected", "seen"})
+    facts_one[counts].update({{"stored", 0}, {"settled", 1}});
+  facts_one["outcomes"][0]["outcome"] = "settled";
+  facts["scenarios"] = Json::array({facts_one});
+  Json row = row_of(scenario, 1, 2, "accepted");
+  row["final_outcome"] = "stored";
+  Json observed = observed_of(scenario, Json::array({row}));
+  observed["effects"] = Json::array(
+      {{{"at", at_second(2)}, {"operation_id", "a"}, {"key", idempotency_key_of(plan.seeds.text)}, {"token", "1f"}}});
+  observed["timeline"] = Json::array({entry("effect", 2, "a", nullptr)});
+  record["observed"]["scenarios"] = Json::array({observed});
+  record["observed"]["measures"] = measures_of(facts["scenarios"], record["observed"]["scenarios"]);
   return record;
 }
 
@@ -404,6 +439,69 @@ TEST_CASE("a delivery that found its key by a look-up alone is no failing insert
   CHECK(problems_of(record).find("failing_insert: ") == std::string::npos);
 }
 
+TEST_CASE("effects at a provider are those of the jobs and are held to what was seen") {
+  Plan plan = small_plan();
+  Json record = record_of_provider(plan, "response lost after the effect");
+  CHECK(problems_of(record, plan) == "");
+  const std::string name = "response lost after the effect: ";
+  const std::string place = "/observed/scenarios/0/";
+  const std::string key = idempotency_key_of(plan.seeds.text);
+  const std::vector<Edit> edits{
+      {place + "effects", Json::array(), name + "seen.effects does not follow from the effects at the provider"},
+      {place + "effects/0/key", key + "0", name + "effects[0]: is none of a job of the seeds"},
+      {place + "effects/0/operation_id", "b", name + "effects[0]: is none of a job of the seeds"},
+      {place + "effects/0/at", at_second(8), name + "timeline[0]: effect is not a time "},
+      {place + "late",
+       {{{"at", at_second(1)}, {"operation_id", "a"}, {"receive", 1}, {"token", "1f"}}},
+       name + "seen.late does not follow "},
+      {place + "evidence/0/final_outcome", nullptr, name + "evidence[0].final_outcome: does not go with "},
+      {place + "evidence/0/final_outcome", "failed", name + "outcomes: a was told \"failed\" 0 times"},
+      {place + "evidence/0/commit_at", nullptr, name + "evidence[0].rows_written: does not follow "},
+      {"/facts/scenarios/0/risk", "none", name + "risk is not that of the scenario"}};
+  for (const Edit &edit : edits) {
+    Json edited = record;
+    edited.at(Json::json_pointer(edit.pointer)) = edit.value;
+    const std::string problems = "\n" + problems_of(edited, plan);
+    CHECK_MESSAGE(problems.find("\n" + edit.problem) != std::string::npos, edit.pointer, ":", problems);
+  }
+}
+
+TEST_CASE("a row that was written and that nobody was told of is found where the effects are at a provider") {
+  Plan plan = small_plan();
+  Json record = record_of_provider(plan, "response lost after the effect");
+  Json &row = record["observed"]["scenarios"][0]["evidence"][0];
+  row["commit_at"] = nullptr;
+  row["rows_written"] = 0;
+  CHECK(problems_of(record, plan).find("outcomes do not follow from the rows written") != std::string::npos);
+}
+
+TEST_CASE("what was reconciled is measured by what the worker has counted") {
+  Plan plan = small_plan();
+  Json record = record_of_provider(plan, "not idempotent, query");
+  Json &observed = record["observed"]["scenarios"];
+  observed[0]["handled"] = {{"receives", 2}, {"handled", 1},    {"tried_again", 3}, {"held", 1},
+                            {"late", 0},     {"reconciled", 2}, {"resolved", 1}};
+  const Json measure = measures_of(record["facts"]["scenarios"], observed)[1];
+  CHECK(measure["value"] == 75);
+  CHECK(measure["denominator"] == 4);
+  CHECK(problems_of(record, plan).find("measures: reconciled_jobs_per_100_failures ") == 0);
+}
+
+TEST_CASE("double effects are counted by key and those of a risk apart") {
+  Plan plan = small_plan();
+  for (const std::string name : {"response lost after the effect", "not idempotent, retry"}) {
+    Json record = record_of_provider(plan, name);
+    Json &observed = record["observed"]["scenarios"];
+    observed[0]["effects"].push_back(observed[0]["effects"][0]);
+    const Json measures = measures_of(record["facts"]["scenarios"], observed);
+    const bool is_risk = name == "not idempotent, retry";
+    CHECK(measures[0]["numerator"] == (is_risk ? 0 : 1));
+    CHECK(measures[6]["name"] == "double_effects_per_1000_jobs_at_risk");
+    CHECK(measures[6]["numerator"] == (is_risk ? 1 : 0));
+    CHECK(measures[6]["denominator"] == (is_risk ? 1 : 0));
+  }
+}
+
 TEST_CASE("an outcome that no one was told is a problem") {
   const Json none{{"operation_id", "a"}, {"outcome", "failed"}, {"count", 0}};
   Json record = small_record();
@@ -501,7 +599,7 @@ TEST_CASE("a directory without a record and a record of another version are refu
   const testing::TempDirectory directory;
   CHECK(verify_record(directory.path()).error().code == ErrorCode::not_found);
   Json record = small_record();
-  record["version"] = 2;
+  record["version"] = record_version + 1;
   REQUIRE(write_record(directory.path(), record, small_plan()));
   CHECK(verify_record(directory.path()).error().code == ErrorCode::newer_format);
   std::filesystem::remove(directory.path() / "record.json");
@@ -528,7 +626,7 @@ TEST_CASE("cells of the evidence are quoted and none begins a formula") {
   REQUIRE(text);
   CHECK(text->find("scenario,operation_id,tag,") == 0);
   CHECK(text->find("\nsequential,'=a,00,") != std::string::npos);
-  CHECK(text->find(",1,stored,,\"{\"\"attempt\"\":1,") != std::string::npos);
+  CHECK(text->find(",1,stored,,,\"{\"\"attempt\"\":1,") != std::string::npos);
 }
 
 TEST_CASE("facts that differ are named and what was observed is not compared") {
