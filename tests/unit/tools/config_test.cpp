@@ -31,19 +31,19 @@ TEST_CASE("settings are read from the table of their command with their lines") 
                                    "[dead-letters.list]\nlimit = 10\n",
                                    "onced.toml", schema);
   REQUIRE(config.has_value());
-  CHECK(config->size() == 2);
-  const auto &serve = config->at("serve");
+  CHECK(config->tables.size() == 2);
+  const auto &serve = config->tables.at("serve");
   CHECK(serve.at("data").value == "/var/lib/onced");
   CHECK(serve.at("data").line == 2);
   CHECK(serve.at("workers").value == "4");
   CHECK(serve.at("accept-loss").value == "true");
-  CHECK(config->at("dead-letters.list").at("limit").value == "10");
+  CHECK(config->tables.at("dead-letters.list").at("limit").value == "10");
 }
 
 TEST_CASE("an empty file holds no settings") {
   const auto config = parse_config("# nothing\n[serve]\n", "onced.toml", schema);
   REQUIRE(config.has_value());
-  CHECK(config->empty());
+  CHECK(config->tables.empty());
 }
 
 TEST_CASE("an unknown key is refused with file and line and the keys there are") {
@@ -95,6 +95,6 @@ TEST_CASE("a file is read to its end") {
   std::ofstream(file) << "[send]\n" << std::string(15'000, '\n') << "deadline = \"5m\"";
   const auto config = read_config(file, schema);
   REQUIRE(config.has_value());
-  CHECK(config->at("send").at("deadline").value == "5m");
-  CHECK(config->at("send").at("deadline").line == 15'002);
+  CHECK(config->tables.at("send").at("deadline").value == "5m");
+  CHECK(config->tables.at("send").at("deadline").line == 15'002);
 }
