@@ -24,11 +24,6 @@ Result<std::optional<Json>> print_page(QuerySession &session, const Json &argume
   return rows.empty() ? std::nullopt : std::optional<Json>(rows.back().at("id"));
 }
 
-ExitCode finish(Output &output, ExitCode code) {
-  const auto flushed = output.flush();
-  return flushed ? code : report(flushed.error());
-}
-
 } // namespace
 
 ExitCode run_dead_letters_list(const DeadLettersListOptions &options, Output &output) {

@@ -56,6 +56,11 @@ Result<void> Output::flush() {
                               "what was printed is incomplete; run it again with an output that takes it"});
 }
 
+ExitCode finish(Output &output, ExitCode code) {
+  const auto flushed = output.flush();
+  return flushed ? code : report(flushed.error());
+}
+
 bool Output::failed() const {
   const std::scoped_lock lock(mutex_);
   return failure_ != 0;

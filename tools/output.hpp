@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "exit_codes.hpp"
 #include "job/json_value.hpp"
 #include "onced/error.hpp"
 
@@ -30,5 +31,8 @@ private:
   std::string waiting_;
   int failure_ = 0; // errno
 };
+
+// Flushes it. The code, where that succeeds; else what the command exits with instead.
+[[nodiscard]] ExitCode finish(Output &output, ExitCode code);
 
 } // namespace onced::tools

@@ -1,38 +1,27 @@
 #include "pending.hpp"
 
-#include <utility>
-
 #include "job/json_reader.hpp"
 
 namespace onced::tools {
 namespace {
-
-ExitCode finish(Output &output, ExitCode code) {
-  const auto flushed = output.flush();
-  return flushed ? code : report(flushed.error());
-}
 
 ExitCode report_damaged(std::uint64_t rows) {
   return report({ErrorCode::corrupt, "the queue", std::to_string(rows) + " of its rows are damaged, and not listed",
                  "onced verify names them; restore the data directory from a copy"});
 }
 
-Error usage(std::string concerns, std::string cause, std::string remedy) {
-  return {ErrorCode::usage, std::move(concerns), std::move(cause), std::move(remedy)};
-}
-
 Result<Json> resolution(const PendingResolveOptions &options) {
   auto request = key_of(options.job);
   if (!request) return request;
   if (options.applied.has_value() == options.absent) {
-    return tl::unexpected(usage("--applied, --absent", options.absent ? "both are given" : "none is given",
-                                "say which of the two it is"));
+    return tl::unexpected(Error{ErrorCode::usage, "--applied, --absent",
+                                options.absent ? "both are given" : "none is given", "say which of the two it is"});
   }
   request->update({{"effect", options.absent ? "absent" : "applied"}, {"by", options.by}, {"why", options.why}});
   if (options.absent) return request;
   Bytes result;
   if (const auto read = messagepack_of_json(*options.applied, result); !read) {
-    return tl::unexpected(usage("--applied", read.error(), "give the result as one JSON value"));
+    return tl::unexpected(Error{ErrorCode::usage, "--applied", read.error(), "give the result as one JSON value"});
   }
   (*request)["result"] = Json::binary({result.begin(), result.end()});
   return request;
