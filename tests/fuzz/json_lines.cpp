@@ -87,11 +87,11 @@ void check_value(const Bytes &value) {
   const auto canonical = parser.canonical(value);
   require(canonical || canonical.error() == JobDefect::duplicate_name,
           "a JSON value has a canonical form unless a name comes twice");
-  const auto json = tools::json_of_messagepack(value, tools::Binaries::refused);
+  const auto json = json_of_messagepack(value, Binaries::refused);
   require(json.has_value() == canonical.has_value(), "a value that came from JSON becomes JSON again");
   if (!json) return;
   Bytes again;
-  require(tools::messagepack_of_json(tools::dump(*json), again).has_value(), "what we print we can read");
+  require(messagepack_of_json(dump(*json), again).has_value(), "what we print we can read");
   require(again == value, "a value turned into JSON and back is the same");
 }
 
@@ -112,7 +112,7 @@ bool has_no_rounded_integer(BytesView line, const Bytes &value) {
 
 void check_json(BytesView line) {
   Bytes value;
-  const auto read = tools::messagepack_of_json(line, value);
+  const auto read = messagepack_of_json(line, value);
   const bool is_json = nlohmann::json::accept(line);
   if (read) {
     require(is_json, "what is no JSON is refused");

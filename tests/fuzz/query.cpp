@@ -11,8 +11,6 @@
 namespace onced::fuzz {
 namespace {
 
-using tools::Json;
-
 class Queries : testing::StoreHarness {
 public:
   Queries() {
@@ -65,7 +63,7 @@ bool is_same_counts(const Counts &left, const Counts &right) {
 // The answer, which is never anything but a map that our own command can read.
 Json read_answer(BytesView answer) {
   require(answer.size() <= limits::answer_bytes_max, "an answer fits a frame");
-  auto value = tools::json_of_messagepack(answer, tools::Binaries::kept);
+  auto value = json_of_messagepack(answer, Binaries::kept);
   require(value && value->is_object(), "an answer is a map that our own command can read");
   return std::move(*value);
 }
@@ -92,9 +90,9 @@ void Queries::ask_to_change(BytesView request, bool changes) {
 }
 
 void print_answer(BytesView bytes) {
-  const auto answer = tools::json_of_messagepack(bytes, tools::Binaries::kept);
+  const auto answer = json_of_messagepack(bytes, Binaries::kept);
   if (!answer || !answer->is_object()) return;
-  const std::string line = tools::dump(tools::for_people(*answer));
+  const std::string line = dump(tools::for_people(*answer));
   require(Json::accept(line) && line.find('\n') == std::string::npos, "an answer is printed as one line of JSON");
 }
 
