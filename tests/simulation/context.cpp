@@ -18,6 +18,12 @@ void Tally::add(const Tally &other) {
   ignored_replies += other.ignored_replies;
   new_boots += other.new_boots;
   full_pipes += other.full_pipes;
+  hand_overs += other.hand_overs;
+  given_back += other.given_back;
+  expired += other.expired;
+  late += other.late;
+  exhausted += other.exhausted;
+  orphans += other.orphans;
 }
 
 Context::Context(std::uint64_t world_seed, const RunOptions &run)

@@ -5,7 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ledger.hpp"
 #include "onced/clock.hpp"
+#include "onced/fencing_token.hpp"
 #include "onced/ids.hpp"
 #include "onced/outcome.hpp"
 
@@ -20,7 +22,11 @@ enum class EventKind : std::uint8_t {
   connect,      // a sender finds that it is connected
   tell,         // a sender's caller comes back: what it was told leaves the outbox
   commit,       // the worker's transaction ends
-  execute,      // a queued job has run
+  receive,      // the hand-over of a queued job is written
+  give_back,    // that it was not handed over is written
+  heartbeat,    // of a handler
+  handler_end,  //
+  settle,       // what became of a queued job is written
   worker_crash, //
   worker_start, //
   store_reopen, // after a failed write
@@ -44,6 +50,12 @@ struct Event {
   onced::Tag tag{};
   std::uint64_t result = 0; // 0: none
   onced::MonotonicTime::duration lasts{0};
+
+  // Of a queued job.
+  onced::FencingToken token{};
+  Ending ending = Ending::done;
+  bool job_is_obstacle = false; // give_back: not its type
+  bool again = false;           // it may have been written before
 
   onced::MonotonicTime at{};
   std::uint64_t order = 0; // of scheduling, which decides between events of one time

@@ -1,30 +1,69 @@
 #include "ledger.hpp"
 
+#include <algorithm>
+
 #include "rules.hpp"
 
 namespace simulation {
 
+using onced::FencingToken;
 using onced::Outcome;
 
 void Ledger::claim(const Job &job, std::size_t owner) {
   Row &row = rows_[job.key];
-  must(row.phase == Phase::absent, rules::first_intent);
-  row = {Phase::pending, job.intent, owner, 0};
+  must(row.phase == Phase::absent, rules::one_effect);
+  row = {.phase = Phase::pending, .intent = job.intent, .owner = owner};
 }
 
 std::uint64_t Ledger::commit(const Job &job, std::size_t owner) {
   Row &row = rows_[job.key];
-  must(row.phase != Phase::committed, rules::one_effect);
-  must(row.phase == Phase::absent || (row.phase == Phase::pending && row.owner == owner), rules::first_intent);
-  row = {Phase::committed, job.intent, owner, ++executions_};
+  must(row.phase == Phase::absent, rules::one_effect);
+  row = {.phase = Phase::committed, .intent = job.intent, .owner = owner, .result = ++executions_};
   return row.result;
 }
 
-void Ledger::fail(const Job &job, std::size_t owner) {
-  Row &row = rows_[job.key];
-  must(row.phase == Phase::pending && row.owner == owner, rules::first_intent);
-  row.phase = Phase::failed;
-  bury(owner);
+void Ledger::receive(std::size_t key, const FencingToken &token) {
+  Row &row = rows_[key];
+  must(row.phase == Phase::pending, rules::ends_once);
+  must(token > row.token, rules::tokens);
+  row.leased = true;
+  row.token = token;
+  ++row.receives;
+}
+
+void Ledger::give_back(std::size_t key, const FencingToken &token) {
+  Row &row = leased_row(key, token);
+  row.leased = false;
+  --row.receives;
+}
+
+void Ledger::settle(std::size_t key, const FencingToken &token, Ending ending) {
+  Row &row = leased_row(key, token);
+  row.leased = false;
+  switch (ending) {
+  case Ending::done:
+    row.phase = Phase::committed;
+    row.result = ++executions_;
+    return;
+  case Ending::refused:
+  case Ending::exhausted:
+  case Ending::expired:
+    row.phase = Phase::failed;
+    return bury(row.owner);
+  case Ending::try_again:
+    return;
+  }
+}
+
+Ledger::Row &Ledger::leased_row(std::size_t key, const FencingToken &token) {
+  Row &row = rows_[key];
+  must(row.phase == Phase::pending, rules::ends_once);
+  must(row.is_leased_under(token), rules::old_token);
+  return row;
+}
+
+bool Ledger::any_pending() const {
+  return std::any_of(rows_.begin(), rows_.end(), [](const Row &row) { return row.phase == Phase::pending; });
 }
 
 void Ledger::judge(const Job &job, std::size_t index, Outcome outcome, std::uint64_t result) const {
@@ -42,7 +81,7 @@ void Ledger::judge(const Job &job, std::size_t index, Outcome outcome, std::uint
     must(job.kind == JobKind::garbage, rules::true_outcome);
     return must(letters_[index], rules::committed);
   case Outcome::failed:
-    if (job.kind == JobKind::queued_refused) return must(same_intent && row.phase == Phase::failed, rules::committed);
+    if (is_queued(job.kind)) return must(same_intent && row.phase == Phase::failed, rules::committed);
     must(job.kind == JobKind::refused, rules::true_outcome);
     return must(letters_[index], rules::committed);
   case Outcome::expired:

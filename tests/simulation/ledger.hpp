@@ -7,6 +7,7 @@
 
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
+#include "onced/fencing_token.hpp"
 #include "onced/ids.hpp"
 #include "onced/outcome.hpp"
 
@@ -18,6 +19,19 @@ enum class JobKind : std::uint8_t {
   queued,         // accepted first
   queued_refused, // accepted first, and failed by its handler
   garbage,        // no job at all
+};
+
+inline bool is_queued(JobKind kind) {
+  return kind == JobKind::queued || kind == JobKind::queued_refused;
+}
+
+// How a lease of a queued job ends.
+enum class Ending : std::uint8_t {
+  done,
+  refused,   // by its handler, for good
+  try_again, //
+  exhausted, // its handler failed, and its receives are used up
+  expired,   // the lease has passed, and its receives are used up
 };
 
 // A job as its producer means it.
@@ -45,6 +59,15 @@ public:
     std::uint8_t intent = 0;
     std::size_t owner = 0;    // the job that made it
     std::uint64_t result = 0; // no two executions have the same
+
+    // Of a queued job.
+    bool leased = false;         // as far as is written
+    onced::FencingToken token{}; // of the last hand-over
+    std::uint32_t receives = 0;
+
+    [[nodiscard]] bool is_leased_under(const onced::FencingToken &its_token) const {
+      return phase == Phase::pending && leased && token == its_token;
+    }
   };
 
   explicit Ledger(std::size_t jobs) : letters_(jobs, false) {}
@@ -55,14 +78,21 @@ public:
   void claim(const Job &job, std::size_t owner);
   // The effect. Returns its result.
   std::uint64_t commit(const Job &job, std::size_t owner);
-  // A queued job is given up.
-  void fail(const Job &job, std::size_t owner);
+  // The hand-over of a queued job.
+  void receive(std::size_t key, const onced::FencingToken &token);
+  // It was not handed over.
+  void give_back(std::size_t key, const onced::FencingToken &token);
+  // What became of the hand-over.
+  void settle(std::size_t key, const onced::FencingToken &token, Ending ending);
   void bury(std::size_t job) { letters_[job] = true; }
+
+  [[nodiscard]] bool any_pending() const;
 
   // Whether this final outcome may be told of the job.
   void judge(const Job &job, std::size_t index, onced::Outcome outcome, std::uint64_t result) const;
 
 private:
+  Row &leased_row(std::size_t key, const onced::FencingToken &token);
   void judge_success(const Job &job, std::size_t index, bool stored, std::uint64_t result) const;
 
   std::array<Row, keys_max> rows_;

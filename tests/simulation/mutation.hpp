@@ -8,7 +8,7 @@
 
 namespace simulation {
 
-// A fault planted in the world around the state machine, which the simulation must find.
+// A fault planted in the world around the state machines, which the simulation must find.
 enum class Mutation : std::uint8_t {
   none,
   early_acknowledgement,
@@ -21,6 +21,14 @@ enum class Mutation : std::uint8_t {
   impatient,
   wall_clock,
   forgetful_outbox,
+  ignored_token,
+  blind_retry,
+  late_receive,
+  ignored_lock,
+  same_boot,
+  counted_give_back,
+  rare_heartbeats,
+  forgotten_custody,
 };
 
 struct MutationTraits {
@@ -30,7 +38,7 @@ struct MutationTraits {
   std::string_view what;
 };
 
-inline constexpr std::array<MutationTraits, 10> mutation_table{{
+inline constexpr std::array<MutationTraits, 18> mutation_table{{
     {Mutation::early_acknowledgement, "early-acknowledgement", rules::committed,
      "the worker replies when it takes a job and commits it afterwards"},
     {Mutation::no_guard, "no-guard", rules::one_effect,
@@ -44,6 +52,18 @@ inline constexpr std::array<MutationTraits, 10> mutation_table{{
     {Mutation::wall_clock, "wall-clock", rules::wall_time, "the sender's hellos are late while wall time is ahead"},
     {Mutation::forgetful_outbox, "forgetful-outbox", rules::nothing_vanishes,
      "a job leaves the outbox when it is sent"},
+    {Mutation::ignored_token, "ignored-token", rules::old_token,
+     "a handler's end is written whether or not it still has its lease"},
+    {Mutation::blind_retry, "blind-retry", rules::ends_once,
+     "an end that may have been written is written again without looking"},
+    {Mutation::late_receive, "late-receive", rules::receives, "the receive is counted after the hand-over"},
+    {Mutation::ignored_lock, "ignored-lock", rules::alone, "a job is handed over while its former command runs"},
+    {Mutation::same_boot, "same-boot", rules::tokens, "the boot count of the leases does not rise"},
+    {Mutation::counted_give_back, "counted-give-back", rules::given_up,
+     "a job that no handler saw has used up a receive"},
+    {Mutation::rare_heartbeats, "rare-heartbeats", rules::lease_kept, "a heart beats once in two visibility timeouts"},
+    {Mutation::forgotten_custody, "forgotten-custody", rules::not_forgotten,
+     "a new process does not look for the jobs that its store holds"},
 }};
 
 } // namespace simulation

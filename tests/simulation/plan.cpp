@@ -30,6 +30,17 @@ onced::RedeliveryOptions drawn_redelivery(Chance &chance) {
   return options;
 }
 
+onced::queue::LeaseOptions drawn_leases(Chance &chance) {
+  onced::queue::LeaseOptions options;
+  options.concurrency = 1 + chance.below(3);
+  options.visibility_timeout = between(chance, 200, 2000);
+  options.max_receive_count = static_cast<std::uint32_t>(1 + chance.below(5));
+  options.backoff = between(chance, 50, 500);
+  options.backoff_max = options.backoff * static_cast<int>(1 + chance.below(8));
+  options.jobs_max = options.concurrency + chance.below(4);
+  return options;
+}
+
 } // namespace
 
 Plan Plan::drawn(Chance &chance) {
@@ -51,9 +62,16 @@ Plan Plan::drawn(Chance &chance) {
   plan.refused_percent = sometimes(chance, 30);
 
   plan.commit_max = between(chance, 1, chance.happens(50) ? 5 : 500);
-  plan.execution_max = between(chance, 1, 3000);
   plan.crash_percent = sometimes(chance, 10);
   plan.write_failure_percent = sometimes(chance, 10);
+
+  plan.leases = drawn_leases(chance);
+  plan.execution_max = between(chance, 1, 3000);
+  plan.try_again_percent = sometimes(chance, 60);
+  plan.hang_percent = sometimes(chance, 40);
+  plan.not_started_percent = sometimes(chance, 30);
+  plan.orphan_percent = sometimes(chance, 90);
+
   plan.worker_crashes = sometimes(chance, 4);
   plan.sender_crashes = sometimes(chance, 4);
   plan.busy_times = sometimes(chance, 3);
@@ -64,11 +82,29 @@ Plan Plan::drawn(Chance &chance) {
 
 // The pauses that still last end, and sender and worker greet each other, while the longest timer runs out; a reply
 // that comes before the worker knows the way back costs another timer. Then the jobs take their turns, at worst one by
-// one for want of room in memory; a queued one is asked for until it has run.
+// one for want of room in memory; a queued one is asked for until it has ended, which each key is waited for once.
 Plan::Duration Plan::settling_max() const {
   const Duration timer = std::max(redelivery.acknowledgement_timeout_max, redelivery.accepted_ask_again);
-  const Duration turn = execution_max + 2 * redelivery.accepted_ask_again + 2 * (2 * delay_max + commit_max);
-  return 2 * pause_max + hello_interval + 2 * timer + static_cast<Duration::rep>(jobs) * turn;
+  const Duration turn = 2 * redelivery.accepted_ask_again + 2 * (2 * delay_max + commit_max);
+  return 2 * pause_max + hello_interval + 2 * timer + static_cast<Duration::rep>(jobs) * turn +
+         static_cast<Duration::rep>(std::min(jobs, keys)) * queued_max();
+}
+
+// A queued job uses up its receives, after its former handler, which hangs, or a pause of its type.
+Plan::Duration Plan::queued_max() const {
+  const Duration longest_run = execution_max + hang_max();
+  return (leases.max_receive_count + 1) * (longest_run + leases.backoff_max + 4 * commit_max);
+}
+
+// Each timer of a job, each hello and each packet is a step, and so is each heartbeat, write and vain hand-over of a
+// queued job; a late greeting sends every job again. While it lasts, hellos are said and accepted jobs asked for.
+std::uint64_t Plan::calm_steps_max(Duration since) const {
+  const auto in_all = [](Duration time, Duration interval) { return static_cast<std::uint64_t>(time / interval) + 1; };
+  const std::uint64_t of_queued = in_all(queued_max(), leases.visibility_timeout / 3) +
+                                  in_all(queued_max(), leases.backoff / 2) + 10 * (leases.max_receive_count + 1U);
+  const std::uint64_t of_asking = in_all(since, redelivery.accepted_ask_again / 2);
+  return 300 + 100 * jobs + std::min(jobs, keys) * of_queued + 3 * senders * in_all(since, hello_interval) +
+         3 * jobs * of_asking;
 }
 
 } // namespace simulation

@@ -6,6 +6,7 @@
 
 #include "chance.hpp"
 #include "delivery/redelivery.hpp"
+#include "queue/leases.hpp"
 
 namespace simulation {
 
@@ -30,9 +31,16 @@ struct Plan {
   std::uint64_t refused_percent = 0; // of the sends that find the sender's pipe full
 
   Duration commit_max{};
-  Duration execution_max{};
   std::uint64_t crash_percent = 0;         // of the worker's commits: it crashes just before or just after
   std::uint64_t write_failure_percent = 0; // of the worker's commits: whether the row is there is unknown
+
+  onced::queue::LeaseOptions leases;     // of every type of queued jobs
+  Duration execution_max{};              // of a handler that does not hang
+  std::uint64_t try_again_percent = 0;   // of the handlers' ends
+  std::uint64_t hang_percent = 0;        // of the handlers: their heartbeats end before they do
+  std::uint64_t not_started_percent = 0; // of the handlers
+  std::uint64_t orphan_percent = 0;      // of the commands that run when the worker crashes: they go on
+
   std::size_t worker_crashes = 0;
   std::size_t sender_crashes = 0;
   std::size_t busy_times = 0;
@@ -41,8 +49,15 @@ struct Plan {
 
   static Plan drawn(Chance &chance);
 
+  // How long a handler runs after its last heartbeat, if it hangs.
+  [[nodiscard]] Duration hang_max() const { return 3 * leases.visibility_timeout; }
   // The longest time from the horizon to the last settlement.
   [[nodiscard]] Duration settling_max() const;
+  // The most steps within such a time from the horizon.
+  [[nodiscard]] std::uint64_t calm_steps_max(Duration since) const;
+
+private:
+  [[nodiscard]] Duration queued_max() const;
 };
 
 // Of one silent or busy time, and of one restart.

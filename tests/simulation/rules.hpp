@@ -35,7 +35,19 @@ inline constexpr std::string_view counted = "jobs and bytes and resends and igno
 inline constexpr std::string_view room = "room is what the limits leave";
 inline constexpr std::string_view wall_time = "wall time and its jumps change nothing";
 
+// Safety, of queued jobs.
+inline constexpr std::string_view alone =
+    "a job never runs beside itself unless it is a function whose lease has passed";
+inline constexpr std::string_view tokens = "a token is never used twice and grows";
+inline constexpr std::string_view receives = "no job runs more often than its receives allow";
+inline constexpr std::string_view given_up = "no job is given up before its receives are used up";
+inline constexpr std::string_view old_token = "a settlement with an old token changes nothing";
+inline constexpr std::string_view ends_once = "a queued job ends once";
+inline constexpr std::string_view lease_kept = "a handler whose heart beats keeps its lease";
+inline constexpr std::string_view lease_wakes = "the leases name a time to wake that is not past";
+
 // Liveness.
+inline constexpr std::string_view not_forgotten = "once the faults stop every accepted job ends within bounded time";
 inline constexpr std::string_view settles = "once the faults stop every job settles within bounded time and steps";
 
 } // namespace simulation::rules

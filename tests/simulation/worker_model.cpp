@@ -26,25 +26,35 @@ void WorkerModel::on_delivery(const Event &event) {
 
 void WorkerModel::on_commit(const Event &event) {
   if (event.life != life_) return context_.trace("  forgotten: of an earlier life");
-  const bool crashes = !context_.calm() && context_.chance.happens(context_.plan.crash_percent);
-  const bool crashes_before = crashes && context_.chance.happens(50);
-  if (crashes_before) return on_crash();
-  if (!context_.calm() && context_.chance.happens(context_.plan.write_failure_percent)) return fail_write(event);
-
-  const Verdict verdict = transact(event.job, event.found_absent);
-  if (crashes) return on_crash();
+  const Phase before = context_.ledger.row(context_.jobs[event.job].key).phase;
+  Verdict verdict;
+  if (write([&] { verdict = transact(event.job, event.found_absent); }) != Write::done) return;
+  if (before == Phase::absent && verdict.outcome == Outcome::accepted) queue_.add(context_.jobs[event.job].key);
   reply(event.job, verdict);
 }
 
-void WorkerModel::on_execute(const Event &event) {
-  if (event.life != life_) return;
-  const Job &job = context_.jobs[event.job];
-  if (job.kind == JobKind::queued_refused) {
-    context_.ledger.fail(job, event.job);
-    return reply(event.job, {Outcome::failed, 0});
-  }
-  const std::uint64_t result = context_.ledger.commit(job, event.job);
-  reply(event.job, {Outcome::stored, result});
+// While the store is not open, the queue's writes wait for it.
+void WorkerModel::on_queue_write(const Event &event) {
+  if (event.life != queue_.life()) return context_.trace("  forgotten: of an earlier life");
+  if (!ready_) return queue_.hold(event);
+  queue_.before_write(event);
+  bool is_written = false;
+  const Write end = write([&] { is_written = queue_.write(event); });
+  if (end == Write::unknown) queue_.on_unknown(event);
+  if (end != Write::done) return;
+  if (const auto verdict = queue_.on_written(event, is_written)) reply(event.job, *verdict);
+}
+
+template <class Transaction> WorkerModel::Write WorkerModel::write(const Transaction &transact) {
+  Chance &chance = context_.chance;
+  const bool crashes = !context_.calm() && chance.happens(context_.plan.crash_percent);
+  const bool crashes_before = crashes && chance.happens(50);
+  const bool fails = !crashes && !context_.calm() && chance.happens(context_.plan.write_failure_percent);
+  if (!crashes_before && (!fails || chance.happens(50))) transact();
+  if (crashes) on_crash();
+  if (fails) fail_write();
+  if (crashes) return Write::crashed;
+  return fails ? Write::unknown : Write::done;
 }
 
 void WorkerModel::on_crash() {
@@ -52,6 +62,7 @@ void WorkerModel::on_crash() {
   if (ready_) ++context_.tally.worker_crashes;
   ready_ = false;
   end_life();
+  queue_.on_crash();
   Event start{.kind = EventKind::worker_start, .life = life_};
   context_.schedule_in(context_.chance.up_to(pause_max), start);
 }
@@ -59,7 +70,8 @@ void WorkerModel::on_crash() {
 void WorkerModel::on_start(const Event &event) {
   if (event.life != life_) return;
   knows_ = {};
-  open_store();
+  ready_ = true;
+  queue_.begin_life(++boot_);
   for (std::size_t sender = 0; sender < context_.plan.senders; ++sender) {
     const Event connect{.kind = EventKind::connect, .sender = static_cast<std::uint8_t>(sender)};
     context_.schedule_in(context_.chance.up_to(std::chrono::milliseconds(500)), connect);
@@ -68,13 +80,15 @@ void WorkerModel::on_start(const Event &event) {
 
 void WorkerModel::on_reopen(const Event &event) {
   if (event.life != life_) return;
-  open_store();
+  ready_ = true;
+  ++boot_;
+  queue_.on_reopen();
   for (std::size_t sender = 0; sender < knows_.size(); ++sender)
     if (knows_[sender]) greet(sender);
 }
 
 // A job whose key is taken gets the verdict of that key's row.
-std::optional<WorkerModel::Verdict> WorkerModel::look_up(const Job &job) const {
+std::optional<Verdict> WorkerModel::look_up(const Job &job) const {
   const Ledger::Row &row = context_.ledger.row(job.key);
   if (job.kind == JobKind::garbage || row.phase == Phase::absent) return std::nullopt;
   if (row.intent != job.intent) return Verdict{Outcome::conflict, 0};
@@ -83,7 +97,7 @@ std::optional<WorkerModel::Verdict> WorkerModel::look_up(const Job &job) const {
   return Verdict{Outcome::duplicate, row.result};
 }
 
-WorkerModel::Verdict WorkerModel::transact(std::size_t index, bool found_absent) {
+Verdict WorkerModel::transact(std::size_t index, bool found_absent) {
   const Job &job = context_.jobs[index];
   Ledger &ledger = context_.ledger;
   const bool looks_again = !(found_absent && context_.mutated(Mutation::no_guard));
@@ -99,35 +113,19 @@ WorkerModel::Verdict WorkerModel::transact(std::size_t index, bool found_absent)
     ledger.bury(index);
     return {Outcome::failed, 0};
   case JobKind::queued:
-  case JobKind::queued_refused: {
+  case JobKind::queued_refused:
     ledger.claim(job, index);
-    const Event execute{.kind = EventKind::execute, .job = static_cast<std::uint8_t>(index), .life = life_};
-    context_.schedule_in(context_.chance.up_to(context_.plan.execution_max), execute);
     return {Outcome::accepted, 0};
-  }
   case JobKind::pure:
     break;
   }
   return {Outcome::stored, ledger.commit(job, index)};
 }
 
-// A new boot. What is pending runs again from its beginning.
-void WorkerModel::open_store() {
-  ready_ = true;
-  ++boot_;
-  for (std::size_t key = 0; key < Ledger::keys_max; ++key) {
-    const Ledger::Row &row = context_.ledger.row(key);
-    if (row.phase != Phase::pending) continue;
-    const Event execute{.kind = EventKind::execute, .job = static_cast<std::uint8_t>(row.owner), .life = life_};
-    context_.schedule_in(context_.chance.up_to(context_.plan.execution_max), execute);
-  }
-}
-
 // Whether the row is there is unknown: nothing is said of it, and of what else was in hand.
-void WorkerModel::fail_write(const Event &commit) {
+void WorkerModel::fail_write() {
   context_.trace("  worker: write fails");
   ++context_.tally.write_failures;
-  if (context_.chance.happens(50)) transact(commit.job, commit.found_absent);
   ready_ = false;
   end_life();
   const Event reopen{.kind = EventKind::store_reopen, .life = life_};

@@ -13,11 +13,18 @@ using std::chrono::milliseconds;
 namespace {
 
 std::string_view name_of(EventKind kind) {
-  constexpr std::array<std::string_view, 17> names{
-      "submit", "hello",  "delivery",     "greeting",     "reply",        "connect",
-      "tell",   "commit", "execute",      "worker_crash", "worker_start", "store_reopen",
-      "busy",   "outage", "sender_crash", "sender_start", "forgery"};
+  constexpr std::array<std::string_view, 21> names{
+      "submit",       "hello",        "delivery",  "greeting",  "reply",        "connect",      "tell",
+      "commit",       "receive",      "give_back", "heartbeat", "handler_end",  "settle",       "worker_crash",
+      "worker_start", "store_reopen", "busy",      "outage",    "sender_crash", "sender_start", "forgery"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+JobKind kind_of(std::uint64_t bits) {
+  constexpr std::array<JobKind, 10> shares{JobKind::pure,           JobKind::pure,   JobKind::pure,   JobKind::pure,
+                                           JobKind::refused,        JobKind::queued, JobKind::queued, JobKind::queued,
+                                           JobKind::queued_refused, JobKind::garbage};
+  return shares[bits % shares.size()];
 }
 
 onced::Tag tag_of(std::uint64_t bits) {
@@ -49,8 +56,7 @@ void World::draw_jobs() {
     job.sender = static_cast<std::uint8_t>(chance.below(context_.plan.senders));
     job.key = static_cast<std::uint8_t>(chance.below(context_.plan.keys));
     job.intent = static_cast<std::uint8_t>(chance.below(context_.plan.intents));
-    const std::uint64_t kind = mixed(kinds + 16U * job.key + job.intent) % 10;
-    job.kind = kind < 5 ? JobKind::pure : static_cast<JobKind>(kind - 5);
+    job.kind = kind_of(mixed(kinds + 16U * job.key + job.intent));
     const std::size_t padding = chance.below(14);
     job.bytes = {static_cast<char>('a' + job.key), static_cast<char>('0' + job.intent)};
     job.bytes.append(padding, ' ');
@@ -81,18 +87,22 @@ void World::schedule_some(std::size_t count, EventKind kind) {
 }
 
 void World::run() {
-  const auto settled_by = context_.quiet_from + context_.plan.settling_max();
-  // Each timer of a job, each hello and each packet is a step; a late greeting sends every job again.
-  const std::uint64_t calm_steps_max = 300 + 100 * context_.plan.jobs;
   std::uint64_t calm_steps = 0;
   while (!done()) {
     step();
     ++context_.tally.steps;
     if (!context_.calm()) continue;
-    must(++calm_steps <= calm_steps_max && context_.now <= settled_by, rules::settles);
+    check_bounds(++calm_steps);
   }
   for (const Job &job : context_.jobs)
     must(job.told, rules::nothing_vanishes);
+}
+
+void World::check_bounds(std::uint64_t calm_steps) const {
+  const auto since = context_.now - context_.quiet_from;
+  if (since <= context_.plan.settling_max() && calm_steps <= context_.plan.calm_steps_max(since)) return;
+  must(!context_.ledger.any_pending(), rules::not_forgotten);
+  must(false, rules::settles);
 }
 
 bool World::done() const {
@@ -102,7 +112,7 @@ bool World::done() const {
   return true;
 }
 
-// Whatever comes next: an event, or a sender's own time to wake.
+// Whatever comes next: an event, or a sender's or the worker's own time to wake.
 void World::step() {
   SenderNode *first = nullptr;
   auto first_at = context_.events.empty() ? onced::MonotonicTime::max() : context_.events.next_at();
@@ -112,9 +122,16 @@ void World::step() {
     first = &sender;
     first_at = *wake_at;
   }
+  const auto worker_at = worker_.wake_at();
+  const bool worker_is_first = worker_at && *worker_at < first_at;
+  if (worker_is_first) first_at = *worker_at;
   must(first_at >= context_.now && first_at != onced::MonotonicTime::max(), rules::wakes);
   context_.now = first_at;
   context_.note(static_cast<std::uint64_t>((first_at - Context::start).count()));
+  if (worker_is_first) {
+    context_.trace("wake worker");
+    return worker_.on_wake();
+  }
   if (first != nullptr) {
     context_.trace("wake sender {}", first->id());
     return first->on_wake();
@@ -138,8 +155,14 @@ void World::trace(const Event &event) const {
   case EventKind::delivery:
     return context_.trace("{}: sender {}, job {}", name, event.sender, event.job);
   case EventKind::commit:
-  case EventKind::execute:
     return context_.trace("{}: job {}", name, event.job);
+  case EventKind::receive:
+  case EventKind::give_back:
+  case EventKind::heartbeat:
+  case EventKind::handler_end:
+  case EventKind::settle:
+    return context_.trace("{}: job {}, token {}.{}{}", name, event.job, event.token.boot, event.token.count,
+                          event.again ? ", again" : "");
   case EventKind::tell:
     return context_.trace("{}: sender {}, sequence {}", name, event.sender, sequence);
   case EventKind::busy:
@@ -179,8 +202,14 @@ void World::dispatch(const Event &event) {
     return sender.on_tell(event);
   case EventKind::commit:
     return worker_.on_commit(event);
-  case EventKind::execute:
-    return worker_.on_execute(event);
+  case EventKind::receive:
+  case EventKind::give_back:
+  case EventKind::settle:
+    return worker_.on_queue_write(event);
+  case EventKind::heartbeat:
+    return worker_.queue().on_heartbeat(event);
+  case EventKind::handler_end:
+    return worker_.queue().on_handler_end(event);
   case EventKind::worker_crash:
     return worker_.on_crash();
   case EventKind::worker_start:

@@ -26,6 +26,7 @@ private:
   void schedule_faults();
   void schedule_some(std::size_t count, EventKind kind);
   [[nodiscard]] bool done() const;
+  void check_bounds(std::uint64_t calm_steps) const;
   void step();
   void dispatch(const Event &event);
   void trace(const Event &event) const;

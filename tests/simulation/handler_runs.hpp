@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "chance.hpp"
+#include "ledger.hpp"
+#include "onced/clock.hpp"
+#include "onced/fencing_token.hpp"
+
+namespace simulation {
+
+// Which handlers of queued jobs run in truth, whatever the worker believes, and how often they have run. The calls
+// throw `Broken` where a hand-over breaks a rule. It outlives the worker's crashes.
+class HandlerRuns {
+public:
+  using Time = onced::MonotonicTime;
+
+  struct Run {
+    onced::FencingToken token;
+    bool is_command = false; // a process, which holds the lock of its job; not a function of the worker
+    Time ends;
+    Time lease_until;
+  };
+
+  explicit HandlerRuns(std::uint32_t receives_max) : receives_max_(receives_max) {}
+
+  void on_taken(const onced::FencingToken &token);
+  void on_started(std::size_t key, const Run &run, Time now);
+  void on_heartbeat(std::size_t key, const onced::FencingToken &token, Time lease_until);
+  void on_ended(std::size_t key, const onced::FencingToken &token);
+  // Of the worker. Returns how many of its commands outlive it.
+  std::size_t on_crash(const Ledger &ledger, std::uint64_t orphan_percent, Chance &chance, Time now);
+  // The job fails for want of receives.
+  void on_given_up(std::size_t key) const;
+
+  [[nodiscard]] bool is_running(std::size_t key, Time now) const;
+
+private:
+  struct OfKey {
+    std::vector<Run> running;
+    std::uint32_t runs = 0;
+    std::uint32_t lost = 0;         // receives that no handler saw, as the worker crashed
+    onced::FencingToken seen_token; // of the last one that is counted in either
+  };
+
+  std::uint32_t receives_max_;
+  std::array<OfKey, Ledger::keys_max> keys_;
+  onced::FencingToken newest_;
+};
+
+} // namespace simulation

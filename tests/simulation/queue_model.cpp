@@ -1,0 +1,258 @@
+#include "queue_model.hpp"
+
+#include <utility>
+
+#include "rules.hpp"
+
+namespace simulation {
+
+using onced::FencingToken;
+using onced::MonotonicTime;
+using onced::Outcome;
+using onced::queue::LeaseOptions;
+using onced::queue::Leases;
+using Phase = Ledger::Phase;
+
+namespace {
+
+bool runs_as_command(std::size_t key) {
+  return key % 2 == 0;
+}
+
+std::string_view type_of(std::size_t key) {
+  return runs_as_command(key) ? "command" : "function";
+}
+
+onced::Bytes name_of_key(std::size_t key) {
+  return onced::Bytes(1, static_cast<char>('a' + key));
+}
+
+std::size_t key_named(const onced::Bytes &name) {
+  return static_cast<std::size_t>(name[0] - 'a');
+}
+
+} // namespace
+
+// --- The process and its store --------------------------------------------------------------------------------------
+
+void QueueModel::begin_life(std::uint32_t boot) {
+  std::vector<LeaseOptions> types(2, context_.plan.leases);
+  types[0].type = "command";
+  types[1].type = "function";
+  leases_.emplace(types, context_.mutated(Mutation::same_boot) ? 1 : boot, context_.chance.source());
+  if (!context_.mutated(Mutation::forgotten_custody)) walk();
+}
+
+void QueueModel::on_crash() {
+  if (!leases_) return;
+  leases_.reset();
+  held_.clear();
+  ++life_;
+  context_.tally.orphans +=
+      runs_.on_crash(context_.ledger, context_.plan.orphan_percent, context_.chance, context_.now);
+}
+
+void QueueModel::on_reopen() {
+  walk();
+  for (const Event &event : std::exchange(held_, {}))
+    context_.schedule_in(context_.chance.up_to(context_.plan.commit_max), event);
+}
+
+void QueueModel::walk() {
+  for (std::size_t key = 0; key < Ledger::keys_max; ++key)
+    if (context_.ledger.row(key).phase == Phase::pending) add(key);
+}
+
+void QueueModel::add(std::size_t key) {
+  const Ledger::Row &row = context_.ledger.row(key);
+  const auto added = leases_->add(name_of_key(key), type_of(key), row.receives, context_.now, context_.now);
+  if (added == Leases::Added::exhausted) begin_write(EventKind::settle, key, row.token, Ending::expired);
+}
+
+void QueueModel::begin_write(EventKind kind, std::size_t key, const FencingToken &token, Ending ending) {
+  const auto owner = static_cast<std::uint8_t>(context_.ledger.row(key).owner);
+  const Event event{.kind = kind, .job = owner, .life = life_, .token = token, .ending = ending};
+  context_.schedule_in(context_.chance.up_to(context_.plan.commit_max), event);
+}
+
+// --- Leases ---------------------------------------------------------------------------------------------------------
+
+std::optional<MonotonicTime> QueueModel::wake_at() const {
+  return leases_ ? leases_->next_due(context_.now) : std::nullopt;
+}
+
+void QueueModel::on_wake() {
+  for (const Leases::Expired &lease : leases_->expire(context_.now)) {
+    ++context_.tally.expired;
+    context_.trace("  worker: lease {}.{} expires", lease.token.boot, lease.token.count);
+    if (lease.exhausted) begin_write(EventKind::settle, key_named(lease.key), lease.token, Ending::expired);
+  }
+  refill();
+  take_due();
+  const auto next = wake_at();
+  must(!next || *next > context_.now, rules::lease_wakes);
+}
+
+void QueueModel::refill() {
+  if (!leases_->begin_refill().empty()) walk();
+}
+
+void QueueModel::take_due() {
+  while (const auto hand_over = leases_->take(context_.now)) {
+    runs_.on_taken(hand_over->token);
+    const std::size_t key = key_named(hand_over->key);
+    const bool is_locked = runs_as_command(key) && runs_.is_running(key, context_.now);
+    if (!is_locked || context_.mutated(Mutation::ignored_lock)) {
+      begin_write(EventKind::receive, key, hand_over->token);
+      continue;
+    }
+    context_.trace("  worker: gives back job {}: its former command runs", context_.ledger.row(key).owner);
+    ++context_.tally.given_back;
+    must(leases_->give_back(hand_over->token, Leases::Obstacle::job, context_.now), rules::lease_kept);
+  }
+}
+
+// --- Handlers -------------------------------------------------------------------------------------------------------
+
+void QueueModel::start_or_give_back(const Event &received) {
+  if (context_.calm() || !context_.chance.happens(context_.plan.not_started_percent)) return start(received);
+  Event give_back = received;
+  give_back.kind = EventKind::give_back;
+  give_back.job_is_obstacle = context_.chance.happens(50);
+  context_.schedule_in(context_.chance.up_to(context_.plan.commit_max), give_back);
+}
+
+void QueueModel::start(const Event &received) {
+  const Plan &plan = context_.plan;
+  must(leases_->started(received.token, context_.now), rules::lease_kept);
+  const bool hangs = !context_.calm() && context_.chance.happens(plan.hang_percent);
+  const auto beats_for = context_.chance.up_to(plan.execution_max);
+  const auto lasts = hangs ? beats_for + context_.chance.up_to(plan.hang_max()) : beats_for;
+  context_.trace("  worker: job {} is handed over{}", received.job, hangs ? ", and will hang" : "");
+  ++context_.tally.hand_overs;
+  runs_.on_started(key_of(received),
+                   {.token = received.token,
+                    .is_command = runs_as_command(key_of(received)),
+                    .ends = context_.now + lasts,
+                    .lease_until = context_.now + plan.leases.visibility_timeout},
+                   context_.now);
+  Event event = received;
+  event.kind = EventKind::handler_end;
+  context_.schedule_in(lasts, event);
+  event.kind = EventKind::heartbeat;
+  event.lasts = beats_for;
+  schedule_heartbeat(event);
+}
+
+// `lasts`: how long the heart still beats.
+void QueueModel::schedule_heartbeat(Event beat) {
+  MonotonicTime::duration interval = context_.plan.leases.visibility_timeout / 3;
+  if (context_.mutated(Mutation::rare_heartbeats)) interval *= 6;
+  if (beat.lasts <= interval) return;
+  beat.lasts -= interval;
+  context_.schedule_in(interval, beat);
+}
+
+void QueueModel::on_heartbeat(const Event &event) {
+  if (event.life != life_) return;
+  must(leases_->heartbeat(event.token, context_.now), rules::lease_kept);
+  runs_.on_heartbeat(key_of(event), event.token, context_.now + context_.plan.leases.visibility_timeout);
+  schedule_heartbeat(event);
+}
+
+void QueueModel::on_handler_end(const Event &event) {
+  if (event.life != life_) return context_.trace("  forgotten: of an earlier life");
+  runs_.on_ended(key_of(event), event.token);
+  Event settle = event;
+  settle.kind = EventKind::settle;
+  settle.ending = drawn_ending(event);
+  if (!leases_->ended(event.token)) {
+    ++context_.tally.late;
+    context_.trace("  worker: the handler is late");
+    if (!context_.mutated(Mutation::ignored_token)) return;
+  }
+  context_.schedule_in(context_.chance.up_to(context_.plan.commit_max), settle);
+}
+
+Ending QueueModel::drawn_ending(const Event &handler_end) {
+  if (context_.chance.happens(context_.plan.try_again_percent)) {
+    const bool is_last = context_.ledger.row(key_of(handler_end)).receives >= context_.plan.leases.max_receive_count;
+    return is_last ? Ending::exhausted : Ending::try_again;
+  }
+  return context_.jobs[handler_end.job].kind == JobKind::queued ? Ending::done : Ending::refused;
+}
+
+// --- Writes ---------------------------------------------------------------------------------------------------------
+
+void QueueModel::before_write(const Event &event) {
+  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) start(event);
+}
+
+bool QueueModel::write(const Event &event) {
+  const std::size_t key = key_of(event);
+  const Ledger::Row &row = context_.ledger.row(key);
+  if (event.kind == EventKind::settle) return write_settlement(event);
+  if (event.kind == EventKind::receive) {
+    if (row.phase != Phase::pending || event.token <= row.token) return false;
+    context_.ledger.receive(key, event.token);
+    return true;
+  }
+  if (!row.is_leased_under(event.token)) return false;
+  if (!context_.mutated(Mutation::counted_give_back)) context_.ledger.give_back(key, event.token);
+  return true;
+}
+
+bool QueueModel::write_settlement(const Event &event) {
+  const std::size_t key = key_of(event);
+  const Ledger::Row &row = context_.ledger.row(key);
+  const bool ignores_token = context_.mutated(Mutation::ignored_token) && row.phase == Phase::pending;
+  const bool is_blind = context_.mutated(Mutation::blind_retry) && event.again;
+  if (!row.is_leased_under(event.token) && !ignores_token && !is_blind) return false;
+  context_.ledger.settle(key, event.token, event.ending);
+  if (event.ending == Ending::exhausted || event.ending == Ending::expired) {
+    runs_.on_given_up(key);
+    ++context_.tally.exhausted;
+  }
+  return true;
+}
+
+std::optional<Verdict> QueueModel::on_written(const Event &event, bool is_written) {
+  std::optional<Verdict> answer;
+  if (event.kind == EventKind::settle) {
+    answer = on_settled(event, is_written);
+  } else if (event.kind == EventKind::give_back) {
+    ++context_.tally.given_back;
+    const auto obstacle = event.job_is_obstacle ? Leases::Obstacle::job : Leases::Obstacle::type;
+    must(leases_->give_back(event.token, obstacle, context_.now), rules::lease_kept);
+  } else if (!is_written) { // it has ended
+    leases_->settle(event.token, Leases::Verdict::done, context_.now);
+  } else if (!context_.mutated(Mutation::late_receive)) {
+    start_or_give_back(event);
+  }
+  refill();
+  return answer;
+}
+
+// An end that may have been written before, and now finds that the row does not allow it, was written.
+std::optional<Verdict> QueueModel::on_settled(const Event &event, bool is_written) {
+  if (event.ending == Ending::expired) return std::nullopt;
+  const bool try_again = event.ending == Ending::try_again && (is_written || event.again);
+  leases_->settle(event.token, try_again ? Leases::Verdict::try_again : Leases::Verdict::done, context_.now);
+  if (try_again || (!is_written && !event.again)) return std::nullopt;
+  if (event.ending != Ending::done) return Verdict{Outcome::failed, 0};
+  return Verdict{Outcome::stored, context_.ledger.row(key_of(event)).result};
+}
+
+// Once the store is open again a settlement is tried again, and a hand-over is taken back.
+void QueueModel::on_unknown(const Event &event) {
+  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) {
+    write(event);
+    return;
+  }
+  Event again = event;
+  again.again = true;
+  if (event.kind == EventKind::receive) again.kind = EventKind::give_back;
+  hold(again);
+}
+
+} // namespace simulation
