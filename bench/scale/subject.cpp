@@ -15,7 +15,7 @@ template <class T> T require(Result<T> result) {
 
 worker::MemoryPlan plan_of(const Setting &setting) {
   const WorkerOptions defaults;
-  return require(worker::plan_memory(setting.memory_bytes, defaults.senders, defaults.threads));
+  return require(worker::plan_memory(setting.memory_bytes, defaults.senders, {.batch = defaults.threads}));
 }
 
 } // namespace

@@ -16,14 +16,14 @@ using namespace onced::testing;
 namespace {
 
 // Reading what is told of each is most of the time, and with a sanitizer some minutes.
-constexpr std::size_t jobs = sanitized ? 36'000 : 60'000;
+constexpr std::size_t job_count = sanitized ? 36'000 : 60'000;
 constexpr std::uintmax_t little_bytes = 2UL * 1024 * 1024; // less than the jobs need
 
 struct FullOutbox {
   SmallDisk disk;
   std::filesystem::path outbox = disk.path() / "outbox";
   WorkerProcess worker;
-  std::string input = jobs_as_json("job", jobs);
+  std::string input = jobs_as_json("job", job_count);
 
   [[nodiscard]] bool is_possible() const {
     if (!disk.is_mounted()) MESSAGE("skipped: mounting a small file system takes root");
@@ -70,9 +70,9 @@ std::set<std::string> told(const Finished &sent) {
 void check_the_input_again(const FullOutbox &scene) {
   const Finished again = run_command(scene.send({"-"}), scene.input);
   CHECK(again.exit == 0);
-  CHECK(told(again).size() == jobs);
+  CHECK(told(again).size() == job_count);
   CHECK(scene.jobs_kept() == 0);
-  CHECK(scene.worker.rows() == Rows{jobs, 0});
+  CHECK(scene.worker.rows() == Rows{job_count, 0});
 }
 
 } // namespace
@@ -91,7 +91,7 @@ TEST_CASE("a sender whose outbox fills its disk exits with 74 and loses nothing 
   CHECK(kept > 0);
   const std::uint64_t found = scene.jobs_kept();
   CHECK(found >= kept);
-  CHECK(found < jobs);
+  CHECK(found < job_count);
   MESSAGE(found << " jobs are in the outbox, " << kept << " were known to be");
 
   scene.worker.start();

@@ -40,7 +40,7 @@ using onced::queue::NotStarted;
 using onced::store::Descriptor;
 using onced::testing::TempDirectory;
 using Lines = std::vector<std::string>;
-using Outcome = CommandEnd::Outcome;
+using EndsAs = CommandEnd::Outcome;
 using Reason = NotStarted::Reason;
 
 constexpr auto patience = 30s;
@@ -144,7 +144,7 @@ constexpr const char *escape =
 TEST_CASE("exit 0 is done with all that was printed") {
   CommandBench bench;
   const CommandEnd end = bench.run("echo '{\"a\":1}'; echo note >&2");
-  CHECK(end.outcome == Outcome::done);
+  CHECK(end.outcome == EndsAs::done);
   CHECK(end.output == "{\"a\":1}\n");
   CHECK(end.errors == "note\n");
   CHECK(end.cause.empty());
@@ -153,7 +153,7 @@ TEST_CASE("exit 0 is done with all that was printed") {
 TEST_CASE("exit 65 is refused for good with what it said") {
   CommandBench bench;
   const CommandEnd end = bench.run("echo output; echo 'no such picture' >&2; exit 65");
-  CHECK(end.outcome == Outcome::refused);
+  CHECK(end.outcome == EndsAs::refused);
   CHECK(end.output.empty());
   CHECK(end.errors == "no such picture\n");
   CHECK(end.cause == "it refused the job (exit code 65)");
@@ -173,7 +173,7 @@ TEST_CASE("any other exit and a signal are tried again and their causes name the
     CAPTURE(one.script);
     CommandBench bench;
     const CommandEnd end = bench.run(one.script);
-    CHECK(end.outcome == Outcome::try_again);
+    CHECK(end.outcome == EndsAs::try_again);
     CHECK(end.cause == one.cause);
     CHECK(end.output.empty());
   }
@@ -187,7 +187,7 @@ TEST_CASE("the input arrives whole however large it is") {
   bench.job.input = input;
   bench.options.output_bytes_max = input.size();
   const CommandEnd end = bench.run("cat");
-  CHECK(end.outcome == Outcome::done);
+  CHECK(end.outcome == EndsAs::done);
   CHECK(end.output == input);
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("a command need not read its input") {
     CAPTURE(script);
     CommandBench bench;
     bench.job.input = input;
-    CHECK(bench.run(script).outcome == Outcome::done);
+    CHECK(bench.run(script).outcome == EndsAs::done);
   }
 }
 
@@ -297,7 +297,7 @@ TEST_CASE("while somebody holds the job's lock its command is not started") {
     const auto lock = onced::queue::take_lock(bench.job.lock_file);
     CHECK(bench.failure().reason == Reason::locked);
   }
-  CHECK(bench.run().outcome == Outcome::done);
+  CHECK(bench.run().outcome == EndsAs::done);
 }
 
 TEST_CASE("a command holds its job's lock from its start to its end") {
@@ -308,7 +308,7 @@ TEST_CASE("a command holds its job's lock from its start to its end") {
   CHECK_FALSE(bench.is_free());
   CHECK(bench.failure().reason == Reason::locked);
   std::ofstream(bench.file("go")) << "";
-  CHECK((*command)->run({}).outcome == Outcome::done);
+  CHECK((*command)->run({}).outcome == EndsAs::done);
   CHECK(bench.becomes_free());
 }
 
@@ -325,7 +325,7 @@ TEST_CASE("a command that is never run is killed with all that it started") {
 TEST_CASE("at its end what is left of its process group is killed") {
   CommandBench bench;
   const CommandEnd end = bench.run("sleep 1000 & sleep 1000 & echo done");
-  CHECK(end.outcome == Outcome::done);
+  CHECK(end.outcome == EndsAs::done);
   CHECK(end.output == "done\n");
   CHECK(bench.becomes_free());
 }
@@ -333,7 +333,7 @@ TEST_CASE("at its end what is left of its process group is killed") {
 TEST_CASE("a descendant that keeps the pipes open is not waited for but holds the lock until it ends") {
   CommandBench bench;
   const CommandEnd end = bench.run(std::string(escape) + "echo done; echo note >&2");
-  CHECK(end.outcome == Outcome::done);
+  CHECK(end.outcome == EndsAs::done);
   CHECK(end.errors == "note\n");
   const Lines lines = lines_of(end.output);
   REQUIRE(lines.size() == 2);
@@ -348,7 +348,7 @@ TEST_CASE("a descendant that writes for ever after the command's end does not ke
   CommandBench bench;
   bench.script("mkfifo $DIR/fifo; setsid sh -c 'echo $$ > $DIR/fifo; exec yes >&2' & cat $DIR/fifo");
   const CommandEnd end = bench.run();
-  CHECK(end.outcome == Outcome::done);
+  CHECK(end.outcome == EndsAs::done);
   ::kill(std::stoi(end.output), SIGKILL);
   CHECK(bench.becomes_free());
 }
@@ -357,7 +357,7 @@ TEST_CASE("at the deadline the whole process group is killed") {
   CommandBench bench;
   bench.options.deadline = 50ms;
   const CommandEnd end = bench.run("trap '' TERM; echo note >&2; echo output; sleep 1000 & sleep 1000");
-  CHECK(end.outcome == Outcome::try_again);
+  CHECK(end.outcome == EndsAs::try_again);
   CHECK(end.cause == "its deadline of 50 ms passed");
   CHECK(bench.becomes_free());
 }
@@ -373,12 +373,12 @@ TEST_CASE("output up to its bound is the result and output over it kills the com
   CommandBench bench;
   bench.options.output_bytes_max = 100'000;
   const CommandEnd whole = bench.run("head -c 100000 /dev/zero");
-  CHECK(whole.outcome == Outcome::done);
+  CHECK(whole.outcome == EndsAs::done);
   CHECK(whole.output == Bytes(100'000, '\0'));
   for (const char *script : {"head -c 100001 /dev/zero", "yes", "yes & sleep 1000", "trap '' PIPE; yes; exit 65; :"}) {
     CAPTURE(script);
     const CommandEnd end = bench.run(script);
-    CHECK(end.outcome == Outcome::try_again);
+    CHECK(end.outcome == EndsAs::try_again);
     CHECK(end.cause == "its output is over 100000 bytes");
     CHECK(end.output.empty());
     CHECK(bench.becomes_free());
@@ -411,14 +411,14 @@ TEST_CASE("a command that closes its outputs early runs on to its end") {
 TEST_CASE("a command that is asked to stop may finish its work") {
   CommandBench bench;
   const CommandEnd end = bench.stop_when_ready("trap 'echo 5; exit 0' TERM; touch $DIR/ready; sleep 1000 & wait");
-  CHECK(end.outcome == Outcome::done);
+  CHECK(end.outcome == EndsAs::done);
   CHECK(end.output == "5\n");
 }
 
 TEST_CASE("a command that is asked to stop may refuse its job") {
   CommandBench bench;
   const CommandEnd end = bench.stop_when_ready("trap 'exit 65' TERM; touch $DIR/ready; sleep 1000 & wait");
-  CHECK(end.outcome == Outcome::refused);
+  CHECK(end.outcome == EndsAs::refused);
 }
 
 TEST_CASE("a command that is asked to stop and ends otherwise or without a result is tried again") {
@@ -427,7 +427,7 @@ TEST_CASE("a command that is asked to stop and ends otherwise or without a resul
     CAPTURE(script);
     CommandBench bench;
     const CommandEnd end = bench.stop_when_ready(script);
-    CHECK(end.outcome == Outcome::try_again);
+    CHECK(end.outcome == EndsAs::try_again);
     CHECK(end.cause == "it was stopped, as the worker stops");
     CHECK(bench.becomes_free());
   }
@@ -438,7 +438,7 @@ TEST_CASE("a command that ignores that it is asked to stop is killed after the g
   bench.options.grace = 50ms;
   bench.options.deadline = 1h; // longer than this test may take
   const CommandEnd end = bench.stop_when_ready("trap '' TERM; touch $DIR/ready; sleep 1000 & sleep 1000");
-  CHECK(end.outcome == Outcome::try_again);
+  CHECK(end.outcome == EndsAs::try_again);
   CHECK(end.cause == "it was stopped, as the worker stops");
   CHECK(bench.becomes_free());
 }
@@ -451,7 +451,7 @@ TEST_CASE("heartbeats go on while the command runs") {
     if (++beats == 3) std::ofstream(bench.file("go")) << "";
     return true;
   };
-  CHECK(bench.run({.stop = -1, .heartbeat = beat, .heartbeat_interval = 1ms}).outcome == Outcome::done);
+  CHECK(bench.run({.stop = -1, .heartbeat = beat, .heartbeat_interval = 1ms}).outcome == EndsAs::done);
   CHECK(beats >= 3);
 }
 
@@ -459,7 +459,7 @@ TEST_CASE("a command whose lease is lost is killed") {
   CommandBench bench;
   bench.script("sleep 1000 & sleep 1000");
   const CommandEnd end = bench.run({.stop = -1, .heartbeat = [] { return false; }, .heartbeat_interval = 1ms});
-  CHECK(end.outcome == Outcome::try_again);
+  CHECK(end.outcome == EndsAs::try_again);
   CHECK(end.cause == "its lease was lost");
   CHECK(bench.becomes_free());
 }

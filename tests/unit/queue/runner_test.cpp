@@ -75,12 +75,12 @@ QueuedType external_type(EffectPolicy policy, QueuedFunction function, Reconcile
 }
 
 // A runner with its threads on a store of its own, which it may be taken from and given back to.
-class Bench {
+class Workshop {
 public:
-  explicit Bench(QueuedType type) { REQUIRE(handlers.add_queued(std::move(type)).has_value()); }
-  ~Bench() { stop(); }
-  Bench(const Bench &) = delete;
-  Bench &operator=(const Bench &) = delete;
+  explicit Workshop(QueuedType type) { REQUIRE(handlers.add_queued(std::move(type)).has_value()); }
+  ~Workshop() { stop(); }
+  Workshop(const Workshop &) = delete;
+  Workshop &operator=(const Workshop &) = delete;
 
   void start() {
     StoreOptions store_options;
@@ -128,7 +128,7 @@ public:
     auto store = keeper->lease();
     const auto settled = store->commit(batch.view(), handlers);
     REQUIRE(settled.has_value());
-    for (const Settlement &settlement : *settled)
+    for (const auto &settlement : *settled)
       REQUIRE(settlement.outcome == Outcome::accepted);
   }
 
@@ -204,7 +204,7 @@ Done answer(std::int64_t number) {
 TEST_CASE("a function is given its job and its result is committed and told") {
   std::mutex mutex;
   std::vector<std::string> seen;
-  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
     const std::scoped_lock lock(mutex);
     seen.emplace_back(call.operation_id);
     CHECK(call.type == "slow");
@@ -214,12 +214,12 @@ TEST_CASE("a function is given its job and its result is committed and told") {
     CHECK_FALSE(call.stop.stop_requested());
     return answer(5);
   }));
-  bench.start();
-  bench.accept({slow_job("a", 1), slow_job("b", 2)});
-  CHECK(bench.ends_with(2, 0));
-  CHECK(in_good_time([&] { return bench.told_stored == 2; }));
+  shop.start();
+  shop.accept({slow_job("a", 1), slow_job("b", 2)});
+  CHECK(shop.ends_with(2, 0));
+  CHECK(in_good_time([&] { return shop.told_stored == 2; }));
   CHECK(seen == std::vector<std::string>{"a", "b"});
-  CHECK(bench.is_sound());
+  CHECK(shop.is_sound());
 }
 
 TEST_CASE("each end of a plain handler leads to its own") {
@@ -236,14 +236,14 @@ TEST_CASE("each end of a plain handler leads to its own") {
   for (std::size_t at = 0; at < ends.size(); ++at) {
     CAPTURE(at);
     std::atomic<int> calls{0};
-    Bench bench(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
+    Workshop shop(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
       return ++calls == 1 ? ends[at].first : QueuedResult(answer(1));
     }));
-    bench.start();
-    bench.accept({slow_job("a")});
-    CHECK(bench.ends_with(ends[at].fails ? 0 : 1, ends[at].fails ? 1 : 0));
+    shop.start();
+    shop.accept({slow_job("a")});
+    CHECK(shop.ends_with(ends[at].fails ? 0 : 1, ends[at].fails ? 1 : 0));
     CHECK(calls == ends[at].calls);
-    CHECK(in_good_time([&] { return bench.told_failed == (ends[at].fails ? 1 : 0); }));
+    CHECK(in_good_time([&] { return shop.told_failed == (ends[at].fails ? 1 : 0); }));
   }
 }
 
@@ -254,12 +254,12 @@ TEST_CASE("an exception is tried again and receives that are used up make a dead
     throw std::runtime_error("oh");
   });
   type.max_receive_count = 3;
-  Bench bench(std::move(type));
-  bench.start();
-  bench.accept({slow_job("a")});
-  CHECK(bench.ends_with(0, 1));
+  Workshop shop(std::move(type));
+  shop.start();
+  shop.accept({slow_job("a")});
+  CHECK(shop.ends_with(0, 1));
   CHECK(calls == 3);
-  const auto letter = bench.keeper->lease()->dead_letters(1, {}).value().at(0);
+  const auto letter = shop.keeper->lease()->dead_letters(1, {}).value().at(0);
   CHECK(letter.receives == 3);
   CHECK(letter.errors.size() == 3);
   CHECK(letter.detail == "the handler threw: oh");
@@ -269,7 +269,7 @@ TEST_CASE("an exception is tried again and receives that are used up make a dead
 TEST_CASE("an unknown effect is called again where the provider does nothing twice") {
   std::atomic<int> calls{0};
   std::string first_key;
-  Bench bench(external_type(EffectPolicy::retry, [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(external_type(EffectPolicy::retry, [&](const QueuedCall &call) -> QueuedResult {
     if (++calls == 1) {
       first_key = call.idempotency_key;
       return EffectUnknown{"no answer"};
@@ -277,9 +277,9 @@ TEST_CASE("an unknown effect is called again where the provider does nothing twi
     CHECK(call.idempotency_key == first_key);
     return answer(1);
   }));
-  bench.start();
-  bench.accept({pay_job("a")});
-  CHECK(bench.ends_with(1, 0));
+  shop.start();
+  shop.accept({pay_job("a")});
+  CHECK(shop.ends_with(1, 0));
   CHECK(calls == 2);
 }
 
@@ -289,7 +289,7 @@ TEST_CASE("an unknown effect is asked for before any other call") {
     CAPTURE(static_cast<int>(says));
     std::atomic<int> calls{0};
     std::atomic<int> asked{0};
-    Bench bench(external_type(
+    Workshop shop(external_type(
         EffectPolicy::query,
         [&](const QueuedCall &) -> QueuedResult {
           return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(answer(1));
@@ -301,45 +301,45 @@ TEST_CASE("an unknown effect is asked for before any other call") {
           if (says == Says::unknown_then_applied && asked == 1) return EffectUnknown{"away"};
           return answer(7);
         }));
-    bench.start();
-    bench.accept({pay_job("a")});
-    CHECK(bench.ends_with(1, 0));
+    shop.start();
+    shop.accept({pay_job("a")});
+    CHECK(shop.ends_with(1, 0));
     CHECK(calls == (says == Says::absent ? 2 : 1));
     CHECK(asked == (says == Says::unknown_then_applied ? 2 : 1));
-    CHECK(bench.keeper->lease()->get(Key{key_of("a", "pay")}).value()->result ==
+    CHECK(shop.keeper->lease()->get(Key{key_of("a", "pay")}).value()->result ==
           integer_result(says == Says::absent ? 1 : 7));
-    CHECK(bench.counters.reconciled == 1);
+    CHECK(shop.counters.reconciled == 1);
   }
 }
 
 TEST_CASE("an unknown effect waits for its owner and nothing is called meanwhile") {
   std::atomic<int> calls{0};
-  Bench bench(external_type(EffectPolicy::hold, [&](const QueuedCall &) -> QueuedResult {
+  Workshop shop(external_type(EffectPolicy::hold, [&](const QueuedCall &) -> QueuedResult {
     return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(answer(1));
   }));
-  bench.start();
-  bench.accept({pay_job("applied"), pay_job("absent", 2)});
-  CHECK(bench.is_held("applied"));
-  CHECK(bench.row("applied")->owner == "treasury");
-  CHECK(bench.row("applied")->errors == std::vector<std::string>{"no answer"});
+  shop.start();
+  shop.accept({pay_job("applied"), pay_job("absent", 2)});
+  CHECK(shop.is_held("applied"));
+  CHECK(shop.row("applied")->owner == "treasury");
+  CHECK(shop.row("applied")->errors == std::vector<std::string>{"no answer"});
   const Operator kim{.by = "kim", .why = "asked them"};
-  CHECK(bench.keeper->lease()->resolve(Key{key_of("applied", "pay")}, integer_result(9), kim).has_value());
-  CHECK(bench.ends_with(2, 0)); // the other was done at once
+  CHECK(shop.keeper->lease()->resolve(Key{key_of("applied", "pay")}, integer_result(9), kim).has_value());
+  CHECK(shop.ends_with(2, 0)); // the other was done at once
   CHECK(calls == 2);
-  CHECK(bench.counters.held == 1);
+  CHECK(shop.counters.held == 1);
 }
 
 TEST_CASE("a job that is resolved as absent is called again") {
   std::atomic<int> calls{0};
-  Bench bench(external_type(EffectPolicy::hold, [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(external_type(EffectPolicy::hold, [&](const QueuedCall &call) -> QueuedResult {
     CHECK(call.attempt == 1);
     return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(answer(1));
   }));
-  bench.start();
-  bench.accept({pay_job("a")});
-  CHECK(bench.is_held("a"));
-  CHECK(bench.keeper->lease()->resolve(Key{key_of("a", "pay")}, {}, {.by = "kim", .why = "asked"}).has_value());
-  CHECK(bench.ends_with(1, 0));
+  shop.start();
+  shop.accept({pay_job("a")});
+  CHECK(shop.is_held("a"));
+  CHECK(shop.keeper->lease()->resolve(Key{key_of("a", "pay")}, {}, {.by = "kim", .why = "asked"}).has_value());
+  CHECK(shop.ends_with(1, 0));
   CHECK(calls == 2);
 }
 
@@ -358,57 +358,57 @@ TEST_CASE("an external job whose receives are used up is held and never failed")
           return EffectUnknown{"no answer either"};
         });
     type.max_receive_count = 3;
-    Bench bench(std::move(type));
-    bench.start();
-    bench.accept({pay_job("a")});
-    CHECK(bench.is_held("a"));
-    CHECK(bench.row("a")->effect_unknown);
+    Workshop shop(std::move(type));
+    shop.start();
+    shop.accept({pay_job("a")});
+    CHECK(shop.is_held("a"));
+    CHECK(shop.row("a")->effect_unknown);
     CHECK(calls == (policy == EffectPolicy::retry ? 3 : 1));
     CHECK(asked == (policy == EffectPolicy::retry ? 0 : 2));
-    CHECK(bench.counts().dead_letters == 0);
+    CHECK(shop.counts().dead_letters == 0);
   }
 }
 
 TEST_CASE("a handler that says that nothing was done leaves no unknown effect") {
   std::atomic<int> calls{0};
-  Bench bench(external_type(EffectPolicy::hold, [&](const QueuedCall &) -> QueuedResult {
+  Workshop shop(external_type(EffectPolicy::hold, [&](const QueuedCall &) -> QueuedResult {
     return ++calls < 3 ? QueuedResult(TryAgain{"not listening"}) : QueuedResult(answer(1));
   }));
-  bench.start();
-  bench.accept({pay_job("a")});
-  CHECK(bench.ends_with(1, 0));
+  shop.start();
+  shop.accept({pay_job("a")});
+  CHECK(shop.ends_with(1, 0));
   CHECK(calls == 3);
-  CHECK(bench.counters.held == 0);
+  CHECK(shop.counters.held == 0);
 }
 
 TEST_CASE("a refusal after an unknown effect makes a dead letter that says so") {
   std::atomic<int> calls{0};
-  Bench bench(external_type(EffectPolicy::retry, [&](const QueuedCall &) -> QueuedResult {
+  Workshop shop(external_type(EffectPolicy::retry, [&](const QueuedCall &) -> QueuedResult {
     return ++calls == 1 ? QueuedResult(EffectUnknown{"no answer"}) : QueuedResult(Failed{"closed account"});
   }));
-  bench.start();
-  bench.accept({pay_job("a")});
-  CHECK(bench.ends_with(0, 1));
-  CHECK(bench.keeper->lease()->dead_letters(1, {}).value().at(0).effect_unknown);
+  shop.start();
+  shop.accept({pay_job("a")});
+  CHECK(shop.ends_with(0, 1));
+  CHECK(shop.keeper->lease()->dead_letters(1, {}).value().at(0).effect_unknown);
 }
 
 TEST_CASE("a call that a worker died in is settled by its policy at the next start") {
   for (const EffectPolicy policy : {EffectPolicy::hold, EffectPolicy::retry, EffectPolicy::query}) {
     CAPTURE(static_cast<int>(policy));
     std::atomic<int> calls{0};
-    Bench bench(external_type(
+    Workshop shop(external_type(
         policy,
         [&](const QueuedCall &) -> QueuedResult {
           ++calls;
           return answer(1);
         },
         [](const QueuedCall &) -> ReconcileResult { return answer(7); }));
-    bench.leave_called(pay_job("a"), "pay", 1);
-    bench.start();
+    shop.leave_called(pay_job("a"), "pay", 1);
+    shop.start();
     if (policy == EffectPolicy::hold) {
-      CHECK(bench.is_held("a"));
+      CHECK(shop.is_held("a"));
     } else {
-      CHECK(bench.ends_with(1, 0));
+      CHECK(shop.ends_with(1, 0));
     }
     CHECK(calls == (policy == EffectPolicy::retry ? 1 : 0));
   }
@@ -416,12 +416,12 @@ TEST_CASE("a call that a worker died in is settled by its policy at the next sta
 
 TEST_CASE(
     "a job that a worker died with is a dead letter when its receives are used up and held where it is external") {
-  Bench plain(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(1); }));
+  Workshop plain(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(1); }));
   plain.leave_called(slow_job("a"), "slow", 5);
   plain.start();
   CHECK(plain.ends_with(0, 1));
 
-  Bench external(external_type(EffectPolicy::retry, [](const QueuedCall &) -> QueuedResult { return answer(1); }));
+  Workshop external(external_type(EffectPolicy::retry, [](const QueuedCall &) -> QueuedResult { return answer(1); }));
   external.leave_called(pay_job("a"), "pay", 5);
   external.start();
   CHECK(external.is_held("a"));
@@ -430,13 +430,13 @@ TEST_CASE(
 
 TEST_CASE("a job that a worker died with has the receives that are left") {
   std::atomic<int> attempt{0};
-  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
     attempt = static_cast<int>(call.attempt);
     return answer(1);
   }));
-  bench.leave_called(slow_job("a"), "slow", 4);
-  bench.start();
-  CHECK(bench.ends_with(1, 0));
+  shop.leave_called(slow_job("a"), "slow", 4);
+  shop.start();
+  CHECK(shop.ends_with(1, 0));
   CHECK(attempt == 5);
 }
 
@@ -450,13 +450,13 @@ TEST_CASE("a function that passes its deadline is asked to stop and what it says
   type.deadline = 20ms;
   type.visibility_timeout = 60ms;
   type.concurrency = 2;
-  Bench bench(std::move(type));
-  bench.start();
-  bench.accept({slow_job("a")});
-  CHECK(bench.ends_with(1, 0));
-  CHECK(in_good_time([&] { return bench.counters.late == 1; }));
-  CHECK(bench.log.count("handler.late") == 1);
-  CHECK(bench.keeper->lease()->get(Key{key_of("a")}).value()->result == integer_result(2));
+  Workshop shop(std::move(type));
+  shop.start();
+  shop.accept({slow_job("a")});
+  CHECK(shop.ends_with(1, 0));
+  CHECK(in_good_time([&] { return shop.counters.late == 1; }));
+  CHECK(shop.log.count("handler.late") == 1);
+  CHECK(shop.keeper->lease()->get(Key{key_of("a")}).value()->result == integer_result(2));
 }
 
 TEST_CASE(
@@ -468,21 +468,21 @@ TEST_CASE(
     return answer(1);
   });
   type.visibility_timeout = 100ms;
-  Bench bench(std::move(type));
-  bench.start();
-  bench.accept({slow_job("a")});
-  CHECK(in_good_time([&] { return bench.counters.receives == 1; }));
+  Workshop shop(std::move(type));
+  shop.start();
+  shop.accept({slow_job("a")});
+  CHECK(in_good_time([&] { return shop.counters.receives == 1; }));
   for (const int hours : {1, -1, 24, 0})
-    bench.clock.hours_off = hours;
-  CHECK(bench.ends_with(1, 0));
-  CHECK(bench.counters.receives == 1);
-  CHECK(bench.counters.expired == 0);
+    shop.clock.hours_off = hours;
+  CHECK(shop.ends_with(1, 0));
+  CHECK(shop.counters.receives == 1);
+  CHECK(shop.counters.expired == 0);
 }
 
 TEST_CASE("a store that fails while a result is written gets it once it is open again and nothing runs again") {
   std::atomic<int> calls{0};
   std::atomic<bool> go{false};
-  Bench bench(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
+  Workshop shop(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
     ++calls;
     CHECK(in_good_time([&] { return go.load(); }));
     return answer(1);
@@ -491,89 +491,89 @@ TEST_CASE("a store that fails while a result is written gets it once it is open 
     CAPTURE(static_cast<int>(fault));
     calls = 0;
     go = false;
-    bench.start();
-    bench.accept({slow_job(fault == FaultAt::log_append ? "a" : "b")});
+    shop.start();
+    shop.accept({slow_job(fault == FaultAt::log_append ? "a" : "b")});
     CHECK(in_good_time([&] { return calls == 1; }));
-    bench.faults->fail_from(fault, 1);
+    shop.faults->fail_from(fault, 1);
     go = true;
-    CHECK(in_good_time([&] { return !bench.keeper->state().available; }));
-    bench.faults->clear();
-    CHECK(bench.ends_with(fault == FaultAt::log_append ? 1 : 2, 0));
+    CHECK(in_good_time([&] { return !shop.keeper->state().available; }));
+    shop.faults->clear();
+    CHECK(shop.ends_with(fault == FaultAt::log_append ? 1 : 2, 0));
     CHECK(calls == 1);
-    bench.stop();
+    shop.stop();
   }
 }
 
 TEST_CASE("a store that fails before the hand-over uses up no receive") {
   std::atomic<int> attempt{0};
-  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
     attempt = static_cast<int>(call.attempt);
     return answer(1);
   }));
-  bench.leave_called(slow_job("a"), "slow", 0);
-  bench.start();
-  CHECK(bench.ends_with(1, 0));
-  bench.stop();
+  shop.leave_called(slow_job("a"), "slow", 0);
+  shop.start();
+  CHECK(shop.ends_with(1, 0));
+  shop.stop();
   for (const FaultAt fault : {FaultAt::log_append, FaultAt::log_sync}) {
     const std::string id = fault == FaultAt::log_append ? "b" : "c";
     CAPTURE(id);
-    bench.leave_called(slow_job(id), "slow", 0);
+    shop.leave_called(slow_job(id), "slow", 0);
     attempt = 0;
     // The opening of the store writes once, and the receive is the next.
-    bench.faults->fail_from(fault, 2);
-    bench.start();
-    CHECK(in_good_time([&] { return bench.faults->failures() > 0; }));
-    bench.faults->clear();
+    shop.faults->fail_from(fault, 2);
+    shop.start();
+    CHECK(in_good_time([&] { return shop.faults->failures() > 0; }));
+    shop.faults->clear();
     CHECK(in_good_time([&] { return attempt != 0; }));
     CHECK(attempt == 1);
-    CHECK(bench.ends_with(fault == FaultAt::log_append ? 2 : 3, 0));
-    bench.stop();
+    CHECK(shop.ends_with(fault == FaultAt::log_append ? 2 : 3, 0));
+    shop.stop();
   }
 }
 
 TEST_CASE("a job that has failed waits while the dead letters are at their cap") {
-  Bench bench(type_of("slow", [](const QueuedCall &) -> QueuedResult { return Failed{"no"}; }));
-  bench.dead_letters_max = 1;
-  bench.start();
-  bench.accept({slow_job("a"), slow_job("b")});
-  CHECK(in_good_time([&] { return bench.counts().dead_letters == 1; }));
-  CHECK(bench.counts().pending == 1);
-  const auto letter = bench.keeper->lease()->dead_letters(1, {}).value().at(0);
-  CHECK(bench.keeper->lease()->purge(letter.id, {.by = "kim", .why = "room"}).has_value());
-  CHECK(bench.ends_with(0, 1));
-  CHECK(bench.counters.receives == 2);
+  Workshop shop(type_of("slow", [](const QueuedCall &) -> QueuedResult { return Failed{"no"}; }));
+  shop.dead_letters_max = 1;
+  shop.start();
+  shop.accept({slow_job("a"), slow_job("b")});
+  CHECK(in_good_time([&] { return shop.counts().dead_letters == 1; }));
+  CHECK(shop.counts().pending == 1);
+  const auto letter = shop.keeper->lease()->dead_letters(1, {}).value().at(0);
+  CHECK(shop.keeper->lease()->purge(letter.id, {.by = "kim", .why = "room"}).has_value());
+  CHECK(shop.ends_with(0, 1));
+  CHECK(shop.counters.receives == 2);
 }
 
 TEST_CASE("a worker that stops asks its functions to stop and hands nothing more over") {
   std::atomic<int> calls{0};
-  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
     ++calls;
     CHECK(in_good_time([&] { return call.stop.stop_requested(); }));
     return TryAgain{"the worker stops"};
   }));
-  bench.start();
-  bench.accept({slow_job("a"), slow_job("b")});
+  shop.start();
+  shop.accept({slow_job("a"), slow_job("b")});
   CHECK(in_good_time([&] { return calls == 1; }));
-  bench.stop();
+  shop.stop();
   CHECK(calls == 1);
 }
 
 TEST_CASE("jobs that have no room in memory come to their turn from the store") {
   std::mutex mutex;
   std::vector<std::string> seen;
-  Bench bench(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
+  Workshop shop(type_of("slow", [&](const QueuedCall &call) -> QueuedResult {
     const std::scoped_lock lock(mutex);
     seen.emplace_back(call.operation_id);
     return answer(1);
   }));
-  bench.options.jobs_in_memory = 4;
+  shop.options.jobs_in_memory = 4;
   constexpr int jobs = 100;
   std::vector<Bytes> batch;
   for (int at = 0; at < jobs; ++at)
     batch.push_back(slow_job("job " + std::to_string(at)));
-  bench.start();
-  bench.accept(batch);
-  CHECK(bench.ends_with(jobs, 0));
+  shop.start();
+  shop.accept(batch);
+  CHECK(shop.ends_with(jobs, 0));
   std::sort(seen.begin(), seen.end());
   CHECK(std::unique(seen.begin(), seen.end()) == seen.end());
   CHECK(seen.size() == jobs);
@@ -585,28 +585,28 @@ TEST_CASE("a redriven job is handed over again with as many receives") {
     return ++calls <= 2 ? QueuedResult(TryAgain{"no"}) : QueuedResult(answer(1));
   });
   type.max_receive_count = 2;
-  Bench bench(std::move(type));
-  bench.start();
-  bench.accept({slow_job("a")});
-  CHECK(bench.ends_with(0, 1));
-  const auto letter = bench.keeper->lease()->dead_letters(1, {}).value().at(0);
-  CHECK(bench.keeper->lease()->redrive(letter.id, bench.handlers, {.by = "kim", .why = "again"})->settlement.outcome ==
+  Workshop shop(std::move(type));
+  shop.start();
+  shop.accept({slow_job("a")});
+  CHECK(shop.ends_with(0, 1));
+  const auto letter = shop.keeper->lease()->dead_letters(1, {}).value().at(0);
+  CHECK(shop.keeper->lease()->redrive(letter.id, shop.handlers, {.by = "kim", .why = "again"})->settlement.outcome ==
         Outcome::accepted);
-  CHECK(bench.ends_with(1, 0));
+  CHECK(shop.ends_with(1, 0));
   CHECK(calls == 3);
 }
 
 TEST_CASE("types that want more threads than there may be are refused") {
-  Bench bench(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(1); }));
+  Workshop shop(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(1); }));
   for (int at = 0; at < 4; ++at) {
     QueuedType type = type_of("t" + std::to_string(at), [](const QueuedCall &) -> QueuedResult { return answer(1); });
     type.concurrency = limits::handler_concurrency_max;
-    REQUIRE(bench.handlers.add_queued(std::move(type)).has_value());
+    REQUIRE(shop.handlers.add_queued(std::move(type)).has_value());
   }
   store::StoreKeeper keeper(
-      {}, bench.clock, bench.random, bench.log, [] {}, [](const Error &) {});
-  const auto made = Runner::make({.directory = bench.directory.path()}, bench.handlers, keeper, bench.clock,
-                                 bench.random, bench.log, bench.counters, [](const JobEnd &) {});
+      {}, shop.clock, shop.random, shop.log, [] {}, [](const Error &) {});
+  const auto made = Runner::make({.directory = shop.directory.path()}, shop.handlers, keeper, shop.clock, shop.random,
+                                 shop.log, shop.counters, [](const JobEnd &) {});
   REQUIRE_FALSE(made.has_value());
   CHECK(made.error().code == ErrorCode::usage);
 }
