@@ -48,8 +48,9 @@ TEST_CASE("queued jobs are listed and shown the same by a running worker and by 
     const Finished all = queue.run({"pending", "list"});
     CHECK(all.exit == 0);
     CHECK(all.lines().size() == 2);
-    CHECK(all.lines()[0].names() == "operation_id type effect_key state owner effect_unknown receives receives_total "
-                                    "redrives accepted_at changed_at error");
+    CHECK(all.lines()[0].names() ==
+          "operation_id type effect_key idempotency_key state owner effect_unknown receives receives_total "
+          "redrives accepted_at changed_at error");
     CHECK(field_of(all.lines(), "operation_id") == "held waiting");
     CHECK(field_of(all.lines(), "effect_key") == "null event-7");
     CHECK(field_of(queue.run({"pending", "list", "--held"}).lines(), "error") == "no answer");

@@ -52,7 +52,7 @@ TEST_CASE("an unknown key is refused with file and line and the keys there are")
 }
 
 TEST_CASE("an unknown table is refused with the tables there are") {
-  const std::string tables = "tables: dead-letters.list, send, serve";
+  const std::string tables = "tables: dead-letters.list, send, serve, handlers.TYPE, relays.NAME";
   CHECK(refusal("[server]\n") == "onced.toml:1: server: there is no such table or key here; " + tables);
   CHECK(refusal("data = \"x\"\n") == "onced.toml:1: data: there is no such table or key here; " + tables);
   CHECK(refusal("[dead-letters]\nlimit = 1\n") ==

@@ -267,6 +267,7 @@ TEST_CASE("show gives a dead letter with its bytes and both digests") {
                         {"redrives", "0"},
                         {"errors", "[]"},
                         {"effect_unknown", "false"},
+                        {"relayed", "false"},
                         {"stored_digest", "b2f97885761ac287fdf358923c6f3c3398630f2f3ffa7ecaa71ac072d54838de"},
                         {"offered_digest", "5304ec358dda7188665c64362779dbbb626137c3dfd052c8a26e3f5a9721f7d8"}});
   CHECK(shown == expected);
