@@ -218,6 +218,7 @@ void play_not_idempotent_hold(Stage &stage) {
   stage.use_handler(external("hold"));
   stage.start_worker();
   Child &sender = stage.start_sender(stage.seeds(), asking_again);
+  stage.await_effects(stage.seeds().size());
   stage.resolve_held(stage.seeds().size());
   stage.finish(sender);
 }

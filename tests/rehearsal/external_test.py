@@ -72,7 +72,8 @@ class External(unittest.TestCase):
 
     def test_each_job_whose_provider_was_asked_is_counted_as_reconciled(self):
         self.assertEqual(12, self.scenarios["not idempotent, query"][1]["handled"]["reconciled"])
-        self.assertEqual(12, self.measure("reconciled_jobs_per_100_failures")[0])
+        self.assertEqual(12, self.scenarios["not idempotent, hold"][1]["handled"]["resolved"])
+        self.assertEqual(24, self.measure("reconciled_jobs_per_100_failures")[0])
 
     def test_the_worker_is_killed_between_the_effect_and_its_commit(self):
         line = self.timeline("kill during the external call")
