@@ -2,7 +2,9 @@
 
 #include <fstream>
 #include <map>
+#include <optional>
 
+#include "job/relayed_job.hpp"
 #include "onced/digest.hpp"
 #include "onced/ids.hpp"
 #include "onced/job.hpp"
@@ -10,27 +12,58 @@
 
 namespace onced::rehearsal {
 
-std::string idempotency_key_of(const std::string &job) {
+namespace {
+
+// Nothing where it is no job.
+std::optional<Key> key_of(const std::string &job) {
   const Json value = parse_json(job);
-  if (!value.is_object()) return "";
+  if (!value.is_object()) return std::nullopt;
   std::string bytes;
   Json::to_msgpack(value, bytes);
   JobParser parser;
   Job parsed;
-  if (!parser.parse(bytes, parsed)) return "";
+  if (!parser.parse(bytes, parsed)) return std::nullopt;
   Key key;
   assign_key(parsed, key);
+  return key;
+}
+
+std::string idempotency_key(const Key &key) {
   Digester digester;
   return to_hex(digester.plain(key.bytes).view());
 }
 
-std::vector<Effect> effects_in(const std::filesystem::path &file, const std::vector<std::string> &jobs) {
+} // namespace
+
+std::string idempotency_key_of(const std::string &job) {
+  const auto key = key_of(job);
+  return key ? idempotency_key(*key) : "";
+}
+
+std::string order_of(const std::string &seed) {
+  Json job = Json::parse(seed);
+  job["type"] = order_type;
+  return job.dump();
+}
+
+std::string relayed_key_of(const std::string &order, const std::string &type) {
+  const auto key = key_of(order);
+  if (!key) return "";
+  Digester digester;
+  return idempotency_key(key_of_operation(type, relayed_operation_id(key->bytes, 0, digester)));
+}
+
+std::vector<Effect> effects_in(const std::filesystem::path &file, const std::vector<std::string> &jobs,
+                               const std::string &type) {
   std::vector<Effect> effects;
   std::ifstream lines(file);
   if (!lines) return effects;
   std::map<std::string, std::string> operation_ids; // by key
-  for (const std::string &job : jobs)
-    operation_ids[idempotency_key_of(job)] = text_in(parse_json(job), "operation_id");
+  for (const std::string &job : jobs) {
+    const std::string id = text_in(parse_json(job), "operation_id");
+    operation_ids[idempotency_key_of(job)] = id;
+    operation_ids[relayed_key_of(job, type)] = id;
+  }
   for (std::string line; std::getline(lines, line);) {
     const Json effect = parse_json(line);
     if (!effect.is_object() || text_in(effect, "key").empty()) continue;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rehearsal/time.hpp"
@@ -19,8 +20,15 @@ struct Effect {
 // The key by which the handler of a job, a line of JSON, calls a provider; empty: it is no job.
 [[nodiscard]] std::string idempotency_key_of(const std::string &job);
 
-// Of the lines of a provider's file, in their order; `jobs` are lines of JSON. A line that a kill cut short is left
-// out. No file is none.
-[[nodiscard]] std::vector<Effect> effects_in(const std::filesystem::path &file, const std::vector<std::string> &jobs);
+// A job for the first worker of a chain: a seed with a type of its own. Its handler sends the seed's payload on.
+inline constexpr std::string_view order_type = "order";
+[[nodiscard]] std::string order_of(const std::string &seed);
+// The key by which the next worker's handler calls for the message of such a job; empty: it is no job.
+[[nodiscard]] std::string relayed_key_of(const std::string &order, const std::string &type);
+
+// Of the lines of a provider's file, in their order; `jobs` are lines of JSON, `type` that of their messages. A line
+// that a kill cut short is left out. No file is none.
+[[nodiscard]] std::vector<Effect> effects_in(const std::filesystem::path &file, const std::vector<std::string> &jobs,
+                                             const std::string &type);
 
 } // namespace onced::rehearsal

@@ -357,7 +357,7 @@ private:
     verify_said_of_plan(*plan);
     verify_scenarios_of_plan(*plan);
     verify_ids(plan->seeds.operation_ids);
-    verify_keys(plan->seeds.lines);
+    verify_keys(plan->seeds);
   }
 
   // The content of a file that is copied into the record.
@@ -408,11 +408,14 @@ private:
     }
   }
 
-  // An effect is that of the job whose key it was called with.
-  void verify_keys(const std::vector<std::string> &jobs) {
+  // An effect is that of the job whose key it was called with, or of the message of its order.
+  void verify_keys(const Seeds &seeds) {
     std::set<std::pair<std::string, std::string>> keys;
-    for (const std::string &job : jobs)
-      keys.emplace(text_in(parse_json(job), "operation_id"), idempotency_key_of(job));
+    for (const std::string &job : seeds.lines) {
+      const std::string id = text_in(parse_json(job), "operation_id");
+      keys.emplace(id, idempotency_key_of(job));
+      keys.emplace(id, relayed_key_of(order_of(job), seeds.type));
+    }
     for (const Json &scenario : observed_) {
       const Json &effects = scenario.at("effects");
       for (std::size_t at = 0; at < effects.size(); ++at) {

@@ -208,6 +208,7 @@ void play_to_its_end(Played &played, Stage &stage, const ScenarioPlan &plan, con
     scenario.play(stage);
     if (scenario.needs_handler) stage.count_handled();
     stage.stop_worker();
+    stage.stop_next_worker();
     stage.stop_provider();
     patience.check();
     stage.leave_disk();

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "onced/limits.hpp"
+#include "rehearsal/effects.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -237,6 +238,28 @@ void play_kill_during_call(Stage &stage) {
   stage.finish(sender);
 }
 
+// The first worker's handler sends the payload of its order on as a job of the seeds' type. The worker is killed
+// between the commit of the first and its relay.
+void play_chain(Stage &stage) {
+  const std::string type = stage.setting().plan.seeds.type;
+  stage.start_provider();
+  stage.start_next_worker(external("retry"));
+  const std::string send_on =
+      R"(read -r order; printf '{"result":true,"messages":[{"to":"next","job":{"type":"%s",%s}]}' ')" + type +
+      R"(' "${order#?}")";
+  stage.use_handler({.type = std::string(order_type),
+                     .command = {"/bin/sh", "-c", send_on},
+                     .keys = {{"messages", true}, {"backoff", "100ms"}}});
+  std::vector<std::string> orders;
+  std::transform(stage.seeds().begin(), stage.seeds().end(), std::back_inserter(orders), order_of);
+  stage.start_worker_to_be_killed("queue.after-settle");
+  Child &sender = stage.start_sender(orders, asking_again);
+  stage.await_kill();
+  stage.start_worker();
+  stage.finish(sender);
+  stage.await_next_results(orders.size());
+}
+
 // The first run of each job goes on for longer than its lease, which nobody extends, and then ends well. The second
 // begins when it has ended, and has a lease's length to end in. A lease of a second is more than a loaded machine
 // needs.
@@ -379,6 +402,14 @@ constexpr auto all = std::to_array<Scenario>({
      .foreign_obstacle = no_handlers,
      .may_be_told_either = true,
      .needs_handler = true},
+    {.name = "chain of two workers",
+     .title = "a worker that sends its results on, killed between a commit and its relay; restarted",
+     .play = play_chain,
+     .kill_point = "queue.after-settle",
+     .foreign_obstacle = no_handlers,
+     .may_be_told_either = true,
+     .needs_handler = true,
+     .has_provider = true},
     {.name = "poison that kills",
      .title = "a job among good ones whose handler ends its worker each time; started again each time",
      .play = play_poison_that_kills,

@@ -4,6 +4,7 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <utility>
 
 #include "rehearsal/conclusions.hpp"
@@ -213,18 +214,53 @@ void Stage::kill_worker(const std::string &point) {
 
 // --- Handlers, and their provider ---------------------------------------------------------------------------------
 
-void Stage::use_handler(const HandlerSetting &handler) {
+// A text of JSON is one of TOML.
+std::string Stage::table_of(const HandlerSetting &handler) const {
   const HandlerPlan &planned = setting_.plan.handler;
-  config_ = directory_ / "onced.toml";
-  std::ofstream file(config_);
-  // A text of JSON is one of TOML.
-  file << "[handlers." << Json(setting_.plan.seeds.type) << "]\n"
+  const std::string table = "handlers." + Json(handler.type.empty() ? setting_.plan.seeds.type : handler.type).dump();
+  std::ostringstream text;
+  text << "[" << table << "]\n"
        << "command = " << Json(filled(handler.command.empty() ? planned.command : handler.command)) << '\n';
   for (const auto &[name, value] : handler.keys)
-    file << name << " = " << value << '\n';
-  file << "[handlers." << Json(setting_.plan.seeds.type) << ".environment]\n";
+    text << name << " = " << value << '\n';
+  text << "[" << table << ".environment]\n";
   for (const auto &[name, value] : planned.environment)
-    file << Json(name) << " = " << Json(filled(value)) << '\n';
+    text << Json(name) << " = " << Json(filled(value)) << '\n';
+  return text.str();
+}
+
+void Stage::use_handler(const HandlerSetting &handler) {
+  config_ = directory_ / "onced.toml";
+  std::ofstream file(config_);
+  file << table_of(handler);
+  if (next_worker_ == nullptr) return;
+  file << "[relays.next]\njobs = " << Json(next_endpoint("jobs")) << "\nreplies = " << Json(next_endpoint("replies"))
+       << '\n';
+}
+
+void Stage::start_next_worker(const HandlerSetting &handler) {
+  const std::filesystem::path config = directory_ / "next.toml";
+  std::ofstream(config) << table_of(handler);
+  next_worker_ =
+      &start(std::string(next_worker_role),
+             {setting_.command, "serve", "--data", directory_ / "next", "--jobs", next_endpoint("jobs"), "--replies",
+              next_endpoint("replies"), "--durability", setting_.plan.worker.durability, "--config", config});
+  static_cast<void>(next_worker_->first_line());
+}
+
+void Stage::stop_next_worker() {
+  if (next_worker_ == nullptr) return;
+  next_worker_->signal(SIGTERM);
+  next_worker_->wait();
+  if (next_worker_->end() != "exit 0") throw StageFailure("the next worker ended with " + next_worker_->end());
+}
+
+void Stage::await_next_results(std::uint64_t count) {
+  setting_.patience.wait_until(
+      [&] {
+        return ask({setting_.command, "count", "--data", directory_ / "next"}).value("results", Json()) == count;
+      },
+      std::to_string(count) + " results of the next worker");
 }
 
 void Stage::start_provider(const Words &options) {
@@ -244,7 +280,7 @@ void Stage::stop_provider() {
 }
 
 void Stage::await_effects(std::size_t count) {
-  setting_.patience.wait_until([&] { return effects_in(effects_file(), {}).size() >= count; },
+  setting_.patience.wait_until([&] { return effects_in(effects_file(), {}, "").size() >= count; },
                                std::to_string(count) + " effects at the provider");
 }
 

@@ -66,10 +66,14 @@ using Words = std::vector<std::string>;
 // What the provider of the handlers is among the processes of a scenario.
 inline constexpr std::string_view provider_role = "provider";
 
-// How the jobs of the seeds are handled: the plan's handler or another command, with more keys of its table in the
+// The worker that the messages of the other are sent on to, likewise.
+inline constexpr std::string_view next_worker_role = "next worker";
+
+// How the jobs of a type are handled: the plan's handler or another command, with more keys of its table in the
 // worker's configuration.
 struct HandlerSetting {
-  Words command = {}; // empty: the plan's
+  std::string type = {}; // empty: that of the seeds
+  Words command = {};    // empty: the plan's
   std::vector<std::pair<std::string, Json>> keys;
 };
 [[nodiscard]] Words operator+(Words left, const Words &right);
@@ -111,7 +115,7 @@ public:
   // Waits until the worker was killed at its step.
   void await_kill();
 
-  // The jobs of the seeds are queued from here on. Before the worker that is to handle them.
+  // Those jobs are queued from here on. Before the worker that is to handle them.
   void use_handler(const HandlerSetting &handler);
   // Starts the plan's provider, with more options: the first at a free port, each after it where that was, with the
   // effects that it had.
@@ -119,6 +123,11 @@ public:
   void stop_provider();
   // Waits until the provider has had so many.
   void await_effects(std::size_t count);
+  // Starts the next worker, on data and endpoints of its own, which the other knows as `next`.
+  void start_next_worker(const HandlerSetting &handler);
+  void stop_next_worker();
+  // Waits until it has so many results.
+  void await_next_results(std::uint64_t count);
   // Waits until so many jobs are held. Asks the provider about each, with the plan's reconcile command, and says what
   // it answers as their owner does.
   void resolve_held(std::size_t count);
@@ -189,6 +198,10 @@ private:
   Child &start_sending(const Words &arguments);
   [[nodiscard]] std::vector<Json> printed_by(const Words &command);
   [[nodiscard]] Json ask(const Words &command);
+  [[nodiscard]] std::string table_of(const HandlerSetting &handler) const;
+  [[nodiscard]] std::string next_endpoint(const std::string &name) const {
+    return "ipc://" + (sockets_ / ("next-" + name)).string();
+  }
   void resolve(const Json &held);
   void start_foreign_worker(std::size_t killed_at_mark);
   void on_mark(Child &worker, const std::string &line, std::size_t killed_at_mark);
@@ -218,6 +231,7 @@ private:
   std::vector<std::unique_ptr<Child>> children_; // go first: their threads use what is above
   Child *worker_ = nullptr;
   Child *provider_ = nullptr;
+  Child *next_worker_ = nullptr;
 };
 
 } // namespace onced::rehearsal

@@ -43,7 +43,7 @@ private:
   void add_processes() {
     bool worker_was_started = false;
     for (const auto &child : stage_.children()) {
-      if (child->role() == provider_role) continue;
+      if (child->role() == provider_role || child->role() == next_worker_role) continue;
       const bool is_worker = child->role() == "worker";
       add(micros_of(child->started_at()), is_worker && worker_was_started ? "restart" : "start", child->role());
       add(micros_of(child->ended_at()), child->was_killed() ? "kill" : "end", child->role() + ", " + child->end());

@@ -76,7 +76,7 @@ Result<Traces> read_traces(Stage &stage) {
   }
   traces.marks = stage.marks();
   traces.redriven = stage.redriven();
-  traces.effects = effects_in(stage.effects_file(), stage.jobs());
+  traces.effects = effects_in(stage.effects_file(), stage.jobs(), stage.setting().plan.seeds.type);
   if (!traces.worker_tells) return traces;
   auto commits = read_commits(stage);
   if (!commits) return tl::unexpected(commits.error());

@@ -81,6 +81,12 @@ class External(unittest.TestCase):
         self.assertEqual(sorted(steps), steps, line)
         self.assertEqual((1, 1), (line.count("effect"), line.count("commit")))
 
+    def test_the_first_worker_of_a_chain_is_killed_between_its_commit_and_the_effect_of_the_next(self):
+        line = self.timeline("chain of two workers")
+        steps = [line.index(what) for what in ("publish", "commit", "kill", "restart", "effect")]
+        self.assertEqual(sorted(steps), steps, line)
+        self.assertEqual((1, 1), (line.count("effect"), line.count("commit")))
+
     def test_each_first_run_that_outlived_its_lease_is_refused_and_the_second_stands(self):
         _, observed = self.scenarios["stale owner finishing late"]
         self.assertEqual(sorted({row["operation_id"] for row in observed["evidence"]}), sorted(late["operation_id"] for late in observed["late"]))
