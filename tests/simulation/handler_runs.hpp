@@ -9,6 +9,7 @@
 #include "ledger.hpp"
 #include "onced/clock.hpp"
 #include "onced/fencing_token.hpp"
+#include "queue/leases.hpp"
 
 namespace simulation {
 
@@ -22,15 +23,16 @@ public:
     onced::FencingToken token;
     bool is_command = false; // a process, which holds the lock of its job; not a function of the worker
     Time ends;
-    Time lease_until;
+    Time lease_until{};
   };
 
-  explicit HandlerRuns(std::uint32_t receives_max) : receives_max_(receives_max) {}
+  explicit HandlerRuns(const onced::queue::LeaseOptions &options) : options_(options) {}
 
   void on_taken(const onced::FencingToken &token);
-  void on_started(std::size_t key, const Run &run, Time now);
-  void on_heartbeat(std::size_t key, const onced::FencingToken &token, Time lease_until);
-  void on_ended(std::size_t key, const onced::FencingToken &token);
+  void on_started(std::size_t key, Run run, Time now);
+  void on_heartbeat(std::size_t key, const onced::FencingToken &token, Time now);
+  void on_expired(std::size_t key, const onced::FencingToken &token, Time now) const;
+  void on_ended(std::size_t key, const onced::FencingToken &token, bool has_lease, Time now);
   // Of the worker. Returns how many of its commands outlive it.
   std::size_t on_crash(const Ledger &ledger, std::uint64_t orphan_percent, Chance &chance, Time now);
   // The job fails for want of receives.
@@ -46,7 +48,9 @@ private:
     onced::FencingToken seen_token; // of the last one that is counted in either
   };
 
-  std::uint32_t receives_max_;
+  [[nodiscard]] std::size_t leases_of_type(bool is_command, Time now) const;
+
+  onced::queue::LeaseOptions options_;
   std::array<OfKey, Ledger::keys_max> keys_;
   onced::FencingToken newest_;
 };

@@ -85,6 +85,7 @@ void QueueModel::on_wake() {
   for (const Leases::Expired &lease : leases_->expire(context_.now)) {
     ++context_.tally.expired;
     context_.trace("  worker: lease {}.{} expires", lease.token.boot, lease.token.count);
+    runs_.on_expired(key_named(lease.key), lease.token, context_.now);
     if (lease.exhausted) begin_write(EventKind::settle, key_named(lease.key), lease.token, Ending::expired);
   }
   refill();
@@ -130,12 +131,10 @@ void QueueModel::start(const Event &received) {
   const auto lasts = hangs ? beats_for + context_.chance.up_to(plan.hang_max()) : beats_for;
   context_.trace("  worker: job {} is handed over{}", received.job, hangs ? ", and will hang" : "");
   ++context_.tally.hand_overs;
-  runs_.on_started(key_of(received),
-                   {.token = received.token,
-                    .is_command = runs_as_command(key_of(received)),
-                    .ends = context_.now + lasts,
-                    .lease_until = context_.now + plan.leases.visibility_timeout},
-                   context_.now);
+  runs_.on_started(
+      key_of(received),
+      {.token = received.token, .is_command = runs_as_command(key_of(received)), .ends = context_.now + lasts},
+      context_.now);
   Event event = received;
   event.kind = EventKind::handler_end;
   context_.schedule_in(lasts, event);
@@ -156,17 +155,18 @@ void QueueModel::schedule_heartbeat(Event beat) {
 void QueueModel::on_heartbeat(const Event &event) {
   if (event.life != life_) return;
   must(leases_->heartbeat(event.token, context_.now), rules::lease_kept);
-  runs_.on_heartbeat(key_of(event), event.token, context_.now + context_.plan.leases.visibility_timeout);
+  runs_.on_heartbeat(key_of(event), event.token, context_.now);
   schedule_heartbeat(event);
 }
 
 void QueueModel::on_handler_end(const Event &event) {
   if (event.life != life_) return context_.trace("  forgotten: of an earlier life");
-  runs_.on_ended(key_of(event), event.token);
+  const bool has_lease = leases_->ended(event.token);
+  runs_.on_ended(key_of(event), event.token, has_lease, context_.now);
   Event settle = event;
   settle.kind = EventKind::settle;
   settle.ending = drawn_ending(event);
-  if (!leases_->ended(event.token)) {
+  if (!has_lease) {
     ++context_.tally.late;
     context_.trace("  worker: the handler is late");
     if (!context_.mutated(Mutation::ignored_token)) return;

@@ -22,7 +22,7 @@ struct Verdict {
 // others by functions. Mutations of the queue are planted here.
 class QueueModel {
 public:
-  explicit QueueModel(Context &context) : context_(context), runs_(context.plan.leases.max_receive_count) {}
+  explicit QueueModel(Context &context) : context_(context), runs_(context.plan.leases) {}
 
   // The process starts, with this boot count.
   void begin_life(std::uint32_t boot);

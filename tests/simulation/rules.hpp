@@ -43,7 +43,8 @@ inline constexpr std::string_view receives = "no job runs more often than its re
 inline constexpr std::string_view given_up = "no job is given up before its receives are used up";
 inline constexpr std::string_view old_token = "a settlement with an old token changes nothing";
 inline constexpr std::string_view ends_once = "a queued job ends once";
-inline constexpr std::string_view lease_kept = "a handler whose heart beats keeps its lease";
+inline constexpr std::string_view lease_kept = "a lease ends when its visibility timeout has passed and not before";
+inline constexpr std::string_view concurrency = "no more handlers of a type hold a lease than it has";
 inline constexpr std::string_view lease_wakes = "the leases name a time to wake that is not past";
 
 // Liveness.
