@@ -224,7 +224,8 @@ TEST_CASE("a sender whose final replies are lost learns the outcomes by asking a
   shop.add("good", "cat > /dev/null; echo run >> \"$NOTES/runs\"; echo 1\n", "concurrency = 4");
   shop.add("bad", "cat > /dev/null; echo run >> \"$NOTES/runs\"; exit 65\n");
   shop.start({"--drop-replies", "0.7", "--seed", "3"});
-  const auto sent = shop.send(jobs_of("good", 20) + jobs_of("bad", 5), {"--acknowledgement-timeout", "200ms"});
+  const auto sent = shop.send(jobs_of("good", 20) + jobs_of("bad", 5),
+                              {"--acknowledgement-timeout", "200ms", "--acknowledgement-timeout-max", "400ms"});
   CHECK(sent.lines().size() == 25);
   CHECK(tally(sent.lines(), "outcome")["failed"] == 5);
   CHECK(lines_in(shop.notes("runs")) == 25);

@@ -6,9 +6,9 @@
 #include <functional>
 #include <thread>
 
+#include "store/store_keeper.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/store_harness.hpp"
-#include "store/store_keeper.hpp"
 
 using namespace onced;
 using namespace onced::testing;
