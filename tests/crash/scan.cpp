@@ -84,7 +84,7 @@ private:
 
 Row row_of(const Bytes &value) {
   const Fields fields(value, 11);
-  fields.expect(0, 1);
+  fields.expect(0, 2);
   fields.expect(1, 0);
   fields.expect(10, 0);
   return {.digest = fields.binary(2),
@@ -96,8 +96,8 @@ Row row_of(const Bytes &value) {
 }
 
 Letter letter_of(const Bytes &value) {
-  const Fields fields(value, 17);
-  fields.expect(0, 1);
+  const Fields fields(value, 21);
+  fields.expect(0, 2);
   return {.reason = static_cast<unsigned>(fields.number(1)),
           .bytes = fields.binary(3),
           .operation_id = fields.text(4),
@@ -108,11 +108,11 @@ Letter letter_of(const Bytes &value) {
 
 void count(const Bytes &name, const Bytes &value, Scan &found) {
   if (name.starts_with("counters/")) {
-    const Fields fields(value, 3);
+    const Fields fields(value, 11);
     found.results_counted += fields.number(1);
     found.letters_counted += fields.number(2);
   } else if (name == "changes") {
-    const Fields fields(value, 5);
+    const Fields fields(value, 13);
     found.results_counted += fields.number(1);
     found.letters_counted -= fields.number(2);
   }

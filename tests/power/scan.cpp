@@ -86,7 +86,7 @@ std::string length_prefixed(const std::string &text) {
 void add_operation(const std::string &key, const std::string &value, Fates &fates) {
   const auto unpacked = unpack(value);
   const auto row = unpacked->as<Row>();
-  expect(row.size() == 11 && row[0].as<int>() == 1 && row[1].as<int>() == 0, "the array of an operation");
+  expect(row.size() == 11 && row[0].as<int>() == 2 && row[1].as<int>() == 0, "the array of an operation");
   const auto name = row[4].as<std::string>();
   const auto type = row[5].as<std::string>();
   expect(key == '\x01' + length_prefixed(type) + length_prefixed(name), "the key of an operation");
@@ -96,7 +96,7 @@ void add_operation(const std::string &key, const std::string &value, Fates &fate
 void add_dead_letter(const std::string &value, Fates &fates) {
   const auto unpacked = unpack(value);
   const auto row = unpacked->as<Row>();
-  expect(row.size() == 17 && row[0].as<int>() == 1, "the array of a dead letter");
+  expect(row.size() == 21 && row[0].as<int>() == 2, "the array of a dead letter");
   const std::map<int, std::string> reasons{{2, "conflict"}, {3, "invalid"}, {4, "failed"}};
   auto name = row[4].as<std::string>();
   const std::string &reason = reasons.at(row[1].as<int>());
