@@ -100,12 +100,13 @@ TEST_CASE("a slot whose bytes are no key is passed over") {
   const std::string whole = content_of(directory.path() / "running.slots");
   CHECK(keys_in(directory.path()) == std::vector<Bytes>{demo, key_of_effect("invoice-7").bytes});
   // Its length, in its first byte and in its second; its tag; the length of the type in it.
-  for (const auto &[at, byte] :
-       {std::pair<std::size_t, char>{0, 3}, {0, 0x7F}, {1, 0x7F}, {4, 3}, {4, 0}, {5, 0}, {5, 5}, {5, 65}, {0, 0}}) {
-    CAPTURE(at);
-    CAPTURE(byte);
+  const std::vector<std::pair<std::size_t, char>> damages{{0, 3}, {0, 0x7F}, {1, 0x7F}, {4, 3}, {4, 0},
+                                                          {5, 0}, {5, 5},    {5, 65},   {0, 0}};
+  for (const auto &damage : damages) {
+    CAPTURE(damage.first);
+    CAPTURE(damage.second);
     std::string torn = whole;
-    torn[slot_bytes + at] = byte;
+    torn[slot_bytes + damage.first] = damage.second;
     replace(directory.path(), torn);
     CHECK(keys_in(directory.path()) == std::vector<Bytes>{key_of_effect("invoice-7").bytes});
   }

@@ -8,6 +8,7 @@
 
 #include "store/records.hpp"
 #include "store/running_slots.hpp"
+#include "store/store_keeper.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"
 #include "support/store_harness.hpp"
@@ -94,6 +95,12 @@ struct SuspectHarness : StoreHarness {
 };
 
 using Crashes = std::map<std::string, std::uint64_t>;
+
+class NameLog final : public EventLog {
+public:
+  void write(const Event &event) noexcept override { names.emplace_back(event.name); }
+  std::vector<std::string> names;
+};
 
 } // namespace
 
@@ -202,6 +209,25 @@ TEST_CASE("a store whose slots cannot be used works without and says why") {
   REQUIRE(blind.has_value());
   CHECK(blind->concerns == (harness.options.directory / "running.slots").string());
   CHECK(harness.commit(std::vector<Bytes>{job_bytes("demo-1", {1})})[0].outcome == Outcome::stored);
+}
+
+TEST_CASE("what an opening has counted is told and what it cannot count too") {
+  SuspectHarness harness;
+  harness.open();
+  const auto told_by_opening = [&] {
+    NameLog log;
+    store::StoreKeeper keeper(
+        harness.options, harness.clock, harness.random, log, [] {}, [](const Error &) {});
+    REQUIRE(keeper.open().has_value());
+    keeper.close();
+    return log.names;
+  };
+  harness.crash_with({{"poison"}, {"good"}});
+  CHECK(told_by_opening() == std::vector<std::string>{"handler.suspected", "handler.suspected"});
+  CHECK(told_by_opening().empty());
+  std::filesystem::remove(harness.options.directory / "running.slots");
+  std::filesystem::create_directory(harness.options.directory / "running.slots");
+  CHECK(told_by_opening() == std::vector<std::string>{"crashes.unseen"});
 }
 
 TEST_CASE("at most so many suspects are kept and those with the fewest crashes are forgotten first") {
