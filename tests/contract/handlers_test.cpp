@@ -3,29 +3,17 @@
 // outside (effects_test.cpp), and many kills (tests/handlers).
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include <sys/stat.h>
 
+#include "support/file_content.hpp"
 #include "support/worker_process.hpp"
 
 using namespace onced;
 using namespace onced::testing;
 
 namespace {
-
-std::string text_of_file(const std::filesystem::path &file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-std::size_t lines_in(const std::filesystem::path &file) {
-  const std::string text = text_of_file(file);
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
-}
 
 // A worker whose handlers are shell scripts in a directory of its own, which is where they keep their notes: $NOTES.
 class Shop {
@@ -103,9 +91,9 @@ env | sed 's/=.*//' | sort | tr '\n' ' ' > "$NOTES/environment"
   CHECK(sent.line()["result"] == result);
   const auto row = run_command({"get", "a", "--type", "echo", "--data", shop.worker.data().string()});
   CHECK(row.line()["result"] == result);
-  CHECK(text_of_file(shop.notes("names")).size() == 64 + 1 + 32 + 1);
-  CHECK(text_of_file(shop.notes("environment")) == "NOTES ONCED_ATTEMPT ONCED_FENCING_TOKEN ONCED_IDEMPOTENCY_KEY "
-                                                   "ONCED_OPERATION_ID PATH PWD TRACEPARENT ");
+  CHECK(content_of(shop.notes("names")).size() == 64 + 1 + 32 + 1);
+  CHECK(content_of(shop.notes("environment")) == "NOTES ONCED_ATTEMPT ONCED_FENCING_TOKEN ONCED_IDEMPOTENCY_KEY "
+                                                 "ONCED_OPERATION_ID PATH PWD TRACEPARENT ");
   CHECK(shop.worker.stop() == 0);
 }
 
@@ -150,7 +138,7 @@ TEST_CASE("a job that always fails runs as often as allowed and so again after a
            "max-receive-count = 3");
   shop.start();
   CHECK(shop.send(job("broken", "a")).line()["outcome"] == "failed");
-  CHECK(text_of_file(shop.notes("runs")) == "1\n2\n3\n");
+  CHECK(content_of(shop.notes("runs")) == "1\n2\n3\n");
   const auto letter = dead_letters(shop.worker.data()).at(0);
   CHECK(letter["receives"] == "3");
   CHECK(letter["detail"].find("try 3") != std::string::npos);
@@ -159,7 +147,7 @@ TEST_CASE("a job that always fails runs as often as allowed and so again after a
   CHECK(run_command({"dead-letters", "redrive", letter["id"], "--by", "t", "--why", "w", "--data", data})
             .line()["outcome"] == "accepted");
   CHECK(eventually([&] { return lines_in(shop.notes("runs")) == 6 && shop.worker.rows() == Rows{0, 1}; }));
-  CHECK(text_of_file(shop.notes("runs")) == "1\n2\n3\n1\n2\n3\n");
+  CHECK(content_of(shop.notes("runs")) == "1\n2\n3\n1\n2\n3\n");
   CHECK(dead_letters(shop.worker.data()).at(0)["receives"] == "6");
   CHECK(run_command({"verify", "--data", data}).exit == 0);
 }
@@ -198,7 +186,7 @@ TEST_CASE("without heartbeats the second run stands and the late one is refused 
   shop.start({"--cut-heartbeats"});
   const auto sent = shop.send(job("slow", "a"));
   CHECK(sent.line()["result"] == "2");
-  CHECK(text_of_file(shop.notes("runs")) == "1\n2\n");
+  CHECK(content_of(shop.notes("runs")) == "1\n2\n");
   CHECK_FALSE(std::filesystem::exists(shop.notes("overlaps")));
   CHECK(shop.stat("queue_late") == "1");
   CHECK(shop.worker.process().errors().find("handler.late") != std::string::npos);
@@ -274,12 +262,12 @@ exec sleep 600
   shop.start();
   Process sender({.arguments = shop.worker.send({"--ask-again", "100ms"}), .input = job("slow", "a")});
   CHECK(eventually([&] { return lines_in(shop.notes("child")) == 1; }));
-  const auto child = static_cast<pid_t>(std::stol(text_of_file(shop.notes("child"))));
+  const auto child = static_cast<pid_t>(std::stol(content_of(shop.notes("child"))));
   shop.worker.kill_now();
   CHECK(eventually([&] { return ::kill(child, 0) != 0; }));
   shop.start();
   CHECK(finish(sender).line()["result"] == "2");
-  CHECK(text_of_file(shop.notes("story")) == "begins 1\nleft behind ends\nbegins 2\n");
+  CHECK(content_of(shop.notes("story")) == "begins 1\nleft behind ends\nbegins 2\n");
   CHECK(shop.worker.rows() == Rows{1, 0});
 }
 

@@ -4,7 +4,6 @@
 // tests/unit/store/suspects_test.cpp.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <fstream>
 #include <thread>
 
@@ -28,11 +27,6 @@ const std::vector<std::string> crashing{"/bin/sh", "-c", "shift 2; exec \"$0\" \
 std::string crash_job(const std::string &id, const std::filesystem::path &file, unsigned times) {
   return R"({"operation_id":")" + id + R"(","type":"crash","file":")" + file.string() + R"(","times":)" +
          std::to_string(times) + "}\n";
-}
-
-std::size_t lines_in(const std::filesystem::path &file) {
-  const std::string content = content_of(file);
-  return static_cast<std::size_t>(std::count(content.begin(), content.end(), '\n'));
 }
 
 // Starts the worker again whenever it has ended, until the sender has; how often it was started.

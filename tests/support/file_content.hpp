@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +13,11 @@ namespace onced::testing {
 [[nodiscard]] inline std::string content_of(const std::filesystem::path &path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+[[nodiscard]] inline std::size_t lines_in(const std::filesystem::path &path) {
+  const std::string content = content_of(path);
+  return static_cast<std::size_t>(std::count(content.begin(), content.end(), '\n'));
 }
 
 } // namespace onced::testing
