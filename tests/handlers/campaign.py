@@ -130,8 +130,15 @@ class Campaign:
                 self.kills["during a call"] += 1
                 self.start_worker()
             time.sleep(0.002)
-        deadline = time.monotonic() + PATIENCE_S
+        self.await_progress(sender)
+
+    def await_progress(self, sender):
+        """Until the sender has ended, or has learned nothing for so long."""
+        told, deadline = 0, time.monotonic() + PATIENCE_S
         while sender.poll() is None and time.monotonic() < deadline:
+            count = len(self.lines(self.directory / "settled.jsonl"))
+            if count > told:
+                told, deadline = count, time.monotonic() + PATIENCE_S
             time.sleep(0.05)
 
     # --- What must hold
