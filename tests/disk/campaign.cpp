@@ -55,7 +55,8 @@ void campaign_of_part(const Workload &workload, const Part &part, const fs::path
   };
   const std::uint64_t seeds = number_of_environment("ONCED_DISK_SEEDS", 1);
   const std::uint64_t only = number_of_environment("ONCED_DISK_STEP", 0);
-  for (std::uint64_t step = 1; step <= steps.steps; ++step) {
+  const std::uint64_t stride = only != 0 ? 1 : number_of_environment("ONCED_DISK_STRIDE", 1);
+  for (std::uint64_t step = 1; step <= steps.steps; step += stride) {
     for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
       if (only != 0 && step != only) continue;
       for (TrialOptions options : choose(step, seed, steps.kinds.at(step))) {
