@@ -33,6 +33,7 @@ std::string_view text_of(Branch branch, Outcome outcome) {
   case Branch::in_batch:
     return "key claimed by a copy in the same batch";
   case Branch::absent:
+    if (outcome == Outcome::accepted) return "key absent under its lock: row put, job queued";
     return outcome == Outcome::stored ? "key absent under its lock: row put" : "key absent: refused";
   case Branch::none:
     break;
