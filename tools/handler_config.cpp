@@ -123,11 +123,20 @@ Result<void> check(const Draft &draft, const std::string &file, std::uint32_t li
   };
   if (draft.command.arguments.empty()) return wrong("it has no command", "write command = [\"./program\"]");
   const bool of_external = type.policy != EffectPolicy::hold || draft.reconcile || !type.owner.empty();
+  const auto &environment = draft.command.environment;
+  const auto own = environment.lower_bound("ONCED_");
+  if (environment.find("TRACEPARENT") != environment.end() ||
+      (own != environment.end() && own->first.rfind("ONCED_", 0) == 0)) {
+    return wrong("its environment names ONCED_ variables or TRACEPARENT, which are the worker's", "leave them out");
+  }
+  if (draft.reconcile && type.policy != EffectPolicy::query) {
+    return wrong("reconcile is asked only under policy = \"query\"", "write that policy, or leave reconcile out");
+  }
   if (!type.external && of_external) {
     return wrong("policy, reconcile and owner are for effects outside", "write external = true");
   }
   // The rules of any type, told with this place in the file.
-  if (auto added = Handlers().add_queued(type); !added) {
+  if (auto added = built_in_handlers().add_queued(type); !added) {
     return wrong(added.error().cause, added.error().remedy);
   }
   return {};

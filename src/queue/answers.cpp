@@ -55,6 +55,7 @@ std::optional<Bytes> input_of(BytesView payload) {
 }
 
 tl::expected<Done, std::string> done_of(BytesView output, bool with_messages) {
+  if (output.empty()) return Refusal("it wrote no result");
   if (with_messages) return done_with_messages(output);
   Done done;
   if (const auto read = messagepack_of_json(output, done.result); !read) {

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include "job/check.hpp"
+#include "job/utf8.hpp"
 #include "onced/digest.hpp"
 #include "queue/job_lock.hpp"
 
@@ -75,6 +76,13 @@ QueueSettled settled_as(QueueVerdict verdict) {
   return QueueSettled::waiting;
 }
 
+// The end of an error, where a program says what went wrong, as long as a line of the log has room for it.
+std::string tail_of(std::string_view error) {
+  constexpr std::size_t bytes_max = 512;
+  if (error.size() <= bytes_max) return std::string(error);
+  return utf8::repaired(std::string("... ").append(error.substr(error.size() - bytes_max)), 2 * bytes_max);
+}
+
 Event event_of(std::string_view name, EventLevel level, const Attempt &attempt, std::string_view why) {
   return {.level = level,
           .name = name,
@@ -82,7 +90,7 @@ Event event_of(std::string_view name, EventLevel level, const Attempt &attempt, 
                      {"operation_id", attempt.job.operation_id},
                      {"attempt", std::uint64_t{attempt.number}},
                      {"token", attempt.fencing_token},
-                     {"cause", std::string(why.substr(0, limits::detail_bytes_max))}}};
+                     {"cause", tail_of(why)}}};
 }
 
 } // namespace

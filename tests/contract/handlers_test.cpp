@@ -313,11 +313,11 @@ TEST_CASE("jobs wait while their type has no handler and run when it has one") {
 
 TEST_CASE("a handler's table with a mistake is refused with its place in the file") {
   TempDirectory directory;
-  const auto refused = [&](const std::string &table, int code = 78) {
+  const auto refused = [&](const std::string &table) {
     const auto file = directory.path() / "onced.toml";
     std::ofstream(file) << table;
     const auto run = run_command({"serve", "--data", (directory.path() / "d").string(), "--config", file.string()});
-    CHECK(run.exit == code);
+    CHECK(run.exit == 78);
     return run.errors;
   };
   const auto has = [](const std::string &text, const std::string &part) {
@@ -329,6 +329,8 @@ TEST_CASE("a handler's table with a mistake is refused with its place in the fil
   CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nconcurrency = 65\n"), "1 to 64"));
   CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nowner = \"me\"\n"), "external = true"));
   CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nexternal = true\npolicy = \"query\"\n"), "reconcile"));
-  CHECK(has(refused("[handlers.sum]\ncommand = [\"x\"]\n", 64), "has a handler already"));
+  CHECK(has(refused("[handlers.sum]\ncommand = [\"x\"]\n"), "has a handler already"));
+  CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nenvironment = { ONCED_ATTEMPT = \"1\" }\n"), "the worker's"));
+  CHECK(has(refused("[relays.b]\njobs = \"tcp://127.0.0.1:1\"\n"), "onced.toml:1: relays.b"));
   CHECK(has(refused("[handlers]\na = 1\n"), "handlers.a"));
 }

@@ -337,7 +337,7 @@ private:
 } // namespace
 
 TEST_CASE("random histories of queued jobs answer and write what a model says") {
-  constexpr unsigned histories = 6;
+  constexpr unsigned histories = 4;
   constexpr unsigned steps = 300;
   for (unsigned seed = 1; seed <= histories; ++seed) {
     CAPTURE(seed);
