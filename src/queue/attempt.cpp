@@ -74,9 +74,13 @@ AttemptEnd AttemptRunner::call(const Attempt &attempt) {
 
 AttemptEnd AttemptRunner::reconcile(const Attempt &attempt) {
   if (const auto *command = std::get_if<HandlerCommand>(&attempt.type.reconcile)) {
-    auto end = run_command(*command, attempt, [&](BytesView output) { return end_of(reconciliation_of(output)); });
-    // Only what it writes says anything about the effect.
-    if (end.kind == Kind::refused) end.kind = Kind::unknown;
+    bool answered = false;
+    auto end = run_command(*command, attempt, [&](BytesView output) {
+      answered = true;
+      return end_of(reconciliation_of(output));
+    });
+    // Only what it writes says anything about the effect, and no way in which it ends.
+    if (!answered && (end.kind == Kind::refused || end.kind == Kind::nothing)) end.kind = Kind::unknown;
     return end;
   }
   return end_of(run_function(std::get<ReconcileFunction>(attempt.type.reconcile), attempt));

@@ -44,7 +44,7 @@ Leases::Added Board::add(BytesView key, std::string_view type, std::uint32_t rec
   const auto age = std::max(clock_.wall() - accepted_at, WallTime::duration::zero());
   const std::scoped_lock lock(mutex_);
   const auto added = leases_.add(key, type, receives, now - age, now);
-  if (added == Leases::Added::waiting) job_due_.notify_one();
+  if (added == Leases::Added::waiting) job_due_.notify_all();
   return added;
 }
 
@@ -80,8 +80,8 @@ Leases::Settlement Board::settle(const FencingToken &token, Leases::Verdict verd
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
   const auto settlement = leases_.settle(token, verdict, now);
-  wake_executor_if_due(now); // its type has a lease free
-  keeper_due_.notify_one();  // it may wait, with backoff, or leave its place to one in the store
+  wake_executors_if_due(now); // its type has a lease free
+  keeper_due_.notify_one();   // it may wait, with backoff, or leave its place to one in the store
   return settlement;
 }
 
@@ -89,18 +89,33 @@ std::vector<Leases::Expired> Board::expire() {
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
   auto expired = leases_.expire(now);
-  wake_executor_if_due(now);
+  wake_executors_if_due(now);
   return expired;
 }
 
-std::optional<Leases::HandOver> Board::take() {
+void Board::announce(BytesView key, std::string_view type, WallTime accepted_at) {
+  if (add(key, type, 0, accepted_at) != Leases::Added::known) return;
+  const std::scoped_lock lock(mutex_);
+  if (leases_.is_leased(key)) announced_.insert_or_assign(Bytes(key), std::pair(std::string(type), accepted_at));
+}
+
+void Board::let_go(BytesView key) {
+  std::pair<std::string, WallTime> announced;
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto found = announced_.find(key);
+    if (found == announced_.end()) return;
+    announced = std::move(found->second);
+    announced_.erase(found);
+  }
+  add(key, announced.first, 0, announced.second);
+}
+
+std::optional<Leases::HandOver> Board::take(std::string_view type) {
   std::unique_lock lock(mutex_);
   while (!draining_) {
     const MonotonicTime now = clock_.monotonic();
-    if (auto taken = leases_.take(now)) {
-      wake_executor_if_due(now);
-      return taken;
-    }
+    if (auto taken = leases_.take_of(type, now)) return taken;
     keeper_due_.notify_one(); // it wakes an executor when the next is due
     job_due_.wait(lock);
   }
@@ -111,7 +126,7 @@ void Board::watch(const FencingToken &token, std::chrono::milliseconds deadline,
                   std::stop_source stop) {
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
-  if (draining_) stop.request_stop();
+  if (draining_) stop.request_stop(); // nobody has been told of it yet
   functions_.emplace(token, Function{interval, now + interval, now + deadline, std::move(stop)});
   keeper_due_.notify_one();
 }
@@ -121,24 +136,30 @@ void Board::unwatch(const FencingToken &token) {
   functions_.erase(token);
 }
 
+// What is asked to stop may run code of its own at once, so that is done without the lock.
 void Board::beat() {
-  const MonotonicTime now = clock_.monotonic();
-  const std::scoped_lock lock(mutex_);
-  for (auto &[token, function] : functions_) {
-    if (now < function.next_beat && now < function.deadline) continue;
-    const bool late = now >= function.deadline;
-    const bool keeps = !late && (cut_heartbeats_ || leases_.heartbeat(token, now));
-    if (!keeps) function.stop.request_stop();
-    function.next_beat = keeps ? now + function.interval : MonotonicTime::max();
-    if (late) function.deadline = MonotonicTime::max();
+  std::vector<std::stop_source> stops;
+  {
+    const MonotonicTime now = clock_.monotonic();
+    const std::scoped_lock lock(mutex_);
+    for (auto &[token, function] : functions_) {
+      if (now < function.next_beat && now < function.deadline) continue;
+      const bool late = now >= function.deadline;
+      const bool keeps = !late && (cut_heartbeats_ || leases_.heartbeat(token, now));
+      if (!keeps) stops.push_back(function.stop);
+      function.next_beat = keeps ? now + function.interval : MonotonicTime::max();
+      if (late) function.deadline = MonotonicTime::max();
+    }
   }
+  for (const std::stop_source &stop : stops)
+    stop.request_stop();
 }
 
 void Board::wait(std::optional<std::chrono::milliseconds> at_most) {
   std::unique_lock lock(mutex_);
   if (!nudged_) {
     const MonotonicTime now = clock_.monotonic();
-    wake_executor_if_due(now);
+    wake_executors_if_due(now);
     std::optional<MonotonicTime::duration> wait = at_most;
     if (const auto next = next_event(now)) wait = std::min(wait.value_or(*next - now), *next - now);
     if (!wait) {
@@ -157,12 +178,17 @@ void Board::nudge() {
 }
 
 void Board::drain() {
-  const std::scoped_lock lock(mutex_);
-  draining_ = true;
-  leases_.drain();
-  for (auto &[token, function] : functions_)
-    function.stop.request_stop();
-  job_due_.notify_all();
+  std::vector<std::stop_source> stops;
+  {
+    const std::scoped_lock lock(mutex_);
+    draining_ = true;
+    leases_.drain();
+    for (const auto &[token, function] : functions_)
+      stops.push_back(function.stop);
+    job_due_.notify_all();
+  }
+  for (const std::stop_source &stop : stops)
+    stop.request_stop();
 }
 
 bool Board::draining() const {
@@ -194,9 +220,9 @@ std::optional<MonotonicTime> Board::next_event(MonotonicTime now) const {
   return next;
 }
 
-void Board::wake_executor_if_due(MonotonicTime now) {
+void Board::wake_executors_if_due(MonotonicTime now) {
   const auto next = leases_.next_due(now);
-  if (next && *next <= now) job_due_.notify_one();
+  if (next && *next <= now) job_due_.notify_all();
 }
 
 } // namespace onced::queue

@@ -5,7 +5,9 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "onced/clock.hpp"
@@ -37,8 +39,14 @@ public:
   Leases::Settlement settle(const FencingToken &token, Leases::Verdict verdict);
   [[nodiscard]] std::vector<Leases::Expired> expire();
 
-  // The next job; waits while there is none. Nothing: no more is taken.
-  [[nodiscard]] std::optional<Leases::HandOver> take();
+  // A job waits in the store, as somebody has just written: also where the lease of an earlier receive is about to end.
+  void announce(BytesView key, std::string_view type, WallTime accepted_at);
+  // The job is in nobody's hand any more: what was announced of it meanwhile is added.
+  void let_go(BytesView key);
+
+  // The next job of a type; waits while there is none. Nothing: no more is taken. Each type has threads of its own, so
+  // that a function that hangs takes none of another's.
+  [[nodiscard]] std::optional<Leases::HandOver> take(std::string_view type);
 
   // A function runs under this lease: until `unwatch` the lease is extended by `beat`, up to the deadline. Past it, and
   // when no more is taken, the function is asked to stop.
@@ -73,7 +81,7 @@ private:
   };
 
   [[nodiscard]] std::optional<MonotonicTime> next_event(MonotonicTime now) const;
-  void wake_executor_if_due(MonotonicTime now);
+  void wake_executors_if_due(MonotonicTime now);
 
   std::vector<std::string_view> types_;
   Clock &clock_;
@@ -83,6 +91,7 @@ private:
   std::condition_variable keeper_due_;
   Leases leases_;
   std::map<FencingToken, Function> functions_;
+  std::map<Bytes, std::pair<std::string, WallTime>, std::less<>> announced_; // of jobs that are leased
   bool draining_ = false;
   bool nudged_ = false;
 };

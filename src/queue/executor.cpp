@@ -96,8 +96,10 @@ Event event_of(std::string_view name, EventLevel level, const Attempt &attempt, 
 } // namespace
 
 void Executor::run() {
-  while (const auto hand_over = context_.board.take())
+  while (const auto hand_over = context_.board.take(type_)) {
     handle(*hand_over);
+    context_.board.let_go(hand_over->key);
+  }
 }
 
 void Executor::handle(const Leases::HandOver &hand_over) {
@@ -118,7 +120,7 @@ void Executor::handle(const Leases::HandOver &hand_over) {
                         .token = hand_over.token,
                         .fencing_token = text_of(hand_over.token),
                         .idempotency_key = idempotency_key,
-                        .number = hand_over.receives,
+                        .number = static_cast<std::uint32_t>(received->row.receives),
                         .lock_file = lock_file};
   if (const auto ending = this->attempt(hand_over, attempt, received->row)) write(hand_over, attempt, *ending);
 }
@@ -134,11 +136,12 @@ std::optional<store::Received> Executor::receive(const Leases::HandOver &hand_ov
   const auto ask = [&]() -> std::optional<Result<store::Received>> {
     auto store = context_.keeper.lease();
     if (!store) return std::nullopt;
-    return store->queue().begin_receive(hand_over.key, hand_over.token, type);
+    auto answer = store->queue().begin_receive(hand_over.key, hand_over.token, type);
+    if (!answer) context_.keeper.report(answer.error());
+    return answer;
   };
   auto received = ask();
   if (received && !*received) {
-    context_.keeper.report(received->error());
     take_back(hand_over, Obstacle::type, "the store failed");
     return std::nullopt;
   }
@@ -253,10 +256,10 @@ std::optional<QueueSettled> Executor::change_store(const Change &change, QueueSe
       auto store = context_.keeper.lease();
       if (!store) return std::nullopt;
       settled = change(store->queue());
+      if (!settled) context_.keeper.report(settled.error());
     }
     if (!settled) {
       ONCED_CHECK(settled.error().code != ErrorCode::usage);
-      context_.keeper.report(settled.error());
       may_be_written = true;
       continue;
     }

@@ -14,7 +14,8 @@ namespace onced::queue {
 // Handles one queued job after another: counts the receive, runs the handler, and writes how that ended. One thread.
 class Executor {
 public:
-  explicit Executor(const RunnerContext &context) : context_(context) {}
+  // Of the jobs of this type, whose name must outlive it.
+  Executor(const RunnerContext &context, std::string_view type) : context_(context), type_(type) {}
 
   // Until the board gives no more.
   void run();
@@ -36,6 +37,7 @@ private:
   [[nodiscard]] std::optional<store::QueueSettled> change_store(const Change &change, store::QueueSettled if_written);
 
   RunnerContext context_;
+  std::string_view type_;
 };
 
 } // namespace onced::queue

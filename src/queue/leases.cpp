@@ -69,6 +69,19 @@ std::optional<Leases::HandOver> Leases::take(MonotonicTime now) {
   return std::nullopt;
 }
 
+std::optional<Leases::HandOver> Leases::take_of(std::string_view type_name, MonotonicTime now) {
+  const auto type = types_.find(type_name);
+  if (draining_ || type == types_.end()) return std::nullopt;
+  const auto at = next_take(type->second);
+  if (!at || *at > now) return std::nullopt;
+  return lease_first(type->second);
+}
+
+bool Leases::is_leased(BytesView key) const {
+  const auto job = jobs_.find(key);
+  return job != jobs_.end() && job->second.state != State::waiting;
+}
+
 bool Leases::started(const FencingToken &token, MonotonicTime now) {
   const auto lease = find(token);
   if (lease == leased_.end() || lease->second->second.state != State::starting) return false;

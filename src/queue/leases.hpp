@@ -80,6 +80,10 @@ public:
   // `give_back` where the handler could not be started. Until then the lease does not expire. Where the row is no
   // longer there, the job has ended: settle it as done.
   [[nodiscard]] std::optional<HandOver> take(MonotonicTime now);
+  // The same of this type only.
+  [[nodiscard]] std::optional<HandOver> take_of(std::string_view type, MonotonicTime now);
+  // Whether the job is leased.
+  [[nodiscard]] bool is_leased(BytesView key) const;
 
   // The handler runs: the visibility timeout begins. False: no such lease, and nothing has changed.
   bool started(const FencingToken &token, MonotonicTime now);

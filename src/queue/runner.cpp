@@ -71,6 +71,14 @@ Result<void> Runner::prepare() {
   return {};
 }
 
+void Runner::run_executor(unsigned number) {
+  for (const auto &[name, type] : context_.handlers.queued_types()) {
+    if (!has_handler(type)) continue;
+    if (number < type.concurrency) return Executor(context_, name).run();
+    number -= type.concurrency;
+  }
+}
+
 void Runner::drain() {
   board_.drain();
   stop_commands_.ring();

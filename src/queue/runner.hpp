@@ -36,13 +36,13 @@ public:
   // How many threads shall be executors: one for each lease that there may be at once.
   [[nodiscard]] static unsigned executors_of(const Handlers &handlers);
   [[nodiscard]] unsigned executors() const { return executors_; }
-  // The executor of one thread: until `drain`, and the end of the job in hand.
-  void run_executor() { Executor(context_).run(); }
+  // One of the executors, from 0, in a thread of its own: until `drain`, and the end of the job in hand.
+  void run_executor(unsigned number);
   // The thread that keeps the time: until `stop`, which is called once the executors have ended.
   void run_time_keeper() { time_keeper_.run(); }
 
   // A job waits in the store. Any thread, as all that follows.
-  void add(BytesView key, std::string_view type, WallTime accepted_at) { board_.add(key, type, 0, accepted_at); }
+  void add(BytesView key, std::string_view type, WallTime accepted_at) { board_.announce(key, type, accepted_at); }
   // The store is open anew.
   void look_again() { time_keeper_.look_again(); }
   // No more jobs are handed over; handlers that run are asked to stop.

@@ -1,7 +1,9 @@
 #include "queue/time_keeper.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <utility>
 
 namespace onced::queue {
 namespace {
@@ -14,6 +16,8 @@ constexpr std::size_t rows_a_look = 256;
 // Between tries to write what could not be written.
 constexpr std::chrono::milliseconds pause_between_tries{1000};
 constexpr std::size_t types_told_max = 64;
+// Jobs ended in one turn, as each waits for the disk.
+constexpr std::size_t ends_a_turn = 16;
 
 constexpr std::string_view exhausted_error = "its receives are used up: its lease expired, or the worker ended with it";
 
@@ -21,8 +25,8 @@ constexpr std::string_view exhausted_error = "its receives are used up: its leas
 
 void TimeKeeper::run() {
   while (!stopping_) {
+    context_.board.beat(); // first: what was late is this thread
     end_expired();
-    context_.board.beat();
     if (!exhausted_.empty()) end_exhausted();
     if (!walk_) begin_walk();
     if (walk_) {
@@ -75,13 +79,13 @@ void TimeKeeper::walk_on() {
     auto store = context_.keeper.try_lease();
     if (store) page = store->queue().queued(walk_->after, rows_a_look);
     if (!store) look_again_ = true;
+    if (!page && page.error().code == ErrorCode::store_unavailable) context_.keeper.report(page.error());
   }
   if (!page) {
     // What cannot be read is told by `verify`; the store's own failures have it opened, and so looked at, again.
     context_.log.write({.level = EventLevel::error,
                         .name = "queue.unreadable",
                         .fields = {{"concerns", page.error().concerns}, {"cause", page.error().cause}}});
-    if (page.error().code == ErrorCode::store_unavailable) context_.keeper.report(page.error());
   }
   if (!page || look_again_) {
     walk_.reset();
@@ -150,24 +154,30 @@ void TimeKeeper::end_expired() {
   }
 }
 
-// Where there are too many, the next look through the store finds it.
+// Where there are too many, the store is looked through again once they have ended.
 void TimeKeeper::begin_end(Bytes key, const FencingToken &token, std::string_view type) {
-  if (exhausted_.size() < limits::queue_jobs_in_memory) exhausted_[std::move(key)] = {token, std::string(type)};
+  if (exhausted_.size() >= limits::queue_jobs_in_memory) {
+    too_many_exhausted_ = true;
+    return;
+  }
+  exhausted_[std::move(key)] = {token, std::string(type)};
 }
 
 void TimeKeeper::end_exhausted() {
-  for (auto job = exhausted_.begin(); job != exhausted_.end() && !stopping_;) {
-    auto settled = [&]() -> Result<QueueSettled> {
-      auto store = context_.keeper.try_lease();
-      if (!store) return QueueSettled::busy;
-      return end(store->queue(), job->first, job->second);
-    }();
-    if (!settled) context_.keeper.report(settled.error());
-    if (!settled || *settled == QueueSettled::busy) return; // so it is for all of them: later
+  auto job = exhausted_.upper_bound(ended_up_to_);
+  for (std::size_t left = ends_a_turn; left > 0 && job != exhausted_.end() && !stopping_; --left) {
+    ended_up_to_ = job->first;
+    auto store = context_.keeper.try_lease();
+    if (!store) return;
+    const auto settled = end(store->queue(), job->first, job->second);
+    if (!settled) return context_.keeper.report(settled.error());
     if (*settled == QueueSettled::failed) ++context_.counters.refused;
     if (*settled == QueueSettled::held) ++context_.counters.held;
-    job = exhausted_.erase(job);
+    // One that is busy is tried again in another turn, and holds up no other.
+    job = *settled == QueueSettled::busy ? std::next(job) : exhausted_.erase(job);
   }
+  if (job == exhausted_.end()) ended_up_to_.clear();
+  if (exhausted_.empty() && std::exchange(too_many_exhausted_, false)) look_again_ = true;
 }
 
 Result<QueueSettled> TimeKeeper::end(store::JobQueue &queue, BytesView key, const Exhausted &job) {

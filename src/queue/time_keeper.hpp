@@ -56,7 +56,9 @@ private:
   std::optional<Walk> walk_;
   std::map<std::string, Bytes, std::less<>> full_after_; // by type: the last key before the one that had no place
   std::map<Bytes, Exhausted> exhausted_;                 // to be written; at most limits::queue_jobs_in_memory
-  std::set<std::string, std::less<>> unhandled_;         // types that were told of
+  Bytes ended_up_to_;                                    // the last of them that had its turn
+  bool too_many_exhausted_ = false;
+  std::set<std::string, std::less<>> unhandled_; // types that were told of
 };
 
 } // namespace onced::queue

@@ -52,16 +52,15 @@ Result<void> BatchThread::settle(Store &store) {
   raise_to(counters_.batch_deliveries_max, intake_.size());
   std::vector<OutgoingFrame> frames;
   if (intake_.size() > 0) {
-    for_each_queued([&](std::size_t, const Delivery &delivery, const ReplyTo &to) {
-      late_replies_.expect(delivery.key->bytes, delivery.sequence, to);
-    });
+    for_each_queued(
+        [&](std::size_t, const Delivery &delivery, const ReplyTo &to) { late_replies_.expect(delivery, to); });
     // Where all were recalled too: a store that has failed must say so.
     const auto settlements = store.commit(intake_.deliveries(), handlers_);
     if (!settlements) return tl::unexpected(settlements.error());
     count(*settlements);
     for_each_queued([&](std::size_t at, const Delivery &delivery, const ReplyTo &to) {
       if ((*settlements)[at].outcome == Outcome::accepted) return;
-      late_replies_.forget(delivery.key->bytes, delivery.sequence, to);
+      late_replies_.forget(delivery, to);
     });
     events_.settled(intake_, *settlements);
     frames = replies(*settlements, store);

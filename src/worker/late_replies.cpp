@@ -9,17 +9,16 @@
 namespace onced::worker {
 namespace {
 
-std::string detail_of(const queue::JobEnd &end) {
+// The words of a later delivery's reply (store/verdict.cpp).
+std::string detail_of(const queue::JobEnd &end, const Digest &digest, Digester &digester) {
   if (end.outcome != Outcome::failed) return {};
-  Digester digester;
-  const Digest digest = digester.intent(end.job.type, end.job.payload);
-  // The words of a later delivery's reply (store/verdict.cpp).
   return "dead letter " + to_hex(store::dead_letter_id(Key{Bytes(end.key)}, digest, Outcome::failed, digester).view());
 }
 
 } // namespace
 
-void LateReplies::expect(BytesView key, Sequence sequence, const ReplyTo &to) {
+void LateReplies::expect(const Delivery &delivery, const ReplyTo &to) {
+  const BytesView key = delivery.key->bytes;
   const std::scoped_lock lock(mutex_);
   auto job = jobs_.find(key);
   if (job == jobs_.end()) {
@@ -28,25 +27,23 @@ void LateReplies::expect(BytesView key, Sequence sequence, const ReplyTo &to) {
     by_number_.emplace_hint(by_number_.end(), last_number_, job);
   }
   auto &waiters = job->second.waiters;
-  const auto same = std::find_if(waiters.begin(), waiters.end(), [&](const Waiter &waiter) {
-    return waiter.sequence == sequence && waiter.to.sender == to.sender;
-  });
+  const auto same =
+      std::find_if(waiters.begin(), waiters.end(), [&](const Waiter &waiter) { return waiter.is(delivery, to); });
   if (same != waiters.end()) {
     same->to = to;
   } else if (waiters.size() < limits::late_replies_a_job_max) {
-    waiters.push_back({sequence, to});
+    waiters.push_back({delivery.sequence, to, delivery.digest});
   }
 }
 
-void LateReplies::forget(BytesView key, Sequence sequence, const ReplyTo &to) {
+void LateReplies::forget(const Delivery &delivery, const ReplyTo &to) {
   const std::scoped_lock lock(mutex_);
-  const auto job = jobs_.find(key);
+  const auto job = jobs_.find(delivery.key->bytes);
   if (job == jobs_.end()) return;
   auto &waiters = job->second.waiters;
-  waiters.erase(std::remove_if(
-                    waiters.begin(), waiters.end(),
-                    [&](const Waiter &waiter) { return waiter.sequence == sequence && waiter.to.sender == to.sender; }),
-                waiters.end());
+  waiters.erase(
+      std::remove_if(waiters.begin(), waiters.end(), [&](const Waiter &waiter) { return waiter.is(delivery, to); }),
+      waiters.end());
   if (!waiters.empty()) return;
   by_number_.erase(job->second.number);
   jobs_.erase(job);
@@ -62,10 +59,13 @@ std::vector<OutgoingFrame> LateReplies::answer(const queue::JobEnd &end, const B
     by_number_.erase(job->second.number);
     jobs_.erase(job);
   }
-  const std::string detail = detail_of(end);
+  Digester digester;
+  const Digest digest = digester.intent(end.job.type, end.job.payload);
+  const std::string detail = detail_of(end, digest, digester);
   std::vector<OutgoingFrame> frames;
   Outcome outcome = end.outcome;
   for (const Waiter &waiter : waiters) {
+    if (waiter.digest != digest) continue; // it is told of its conflict
     wire::RepliesEncoder encoder(boot, durability);
     encoder.add({.sequence = waiter.sequence,
                  .tag = waiter.to.tag,

@@ -17,18 +17,23 @@ namespace onced::worker {
 class LateReplies {
 public:
   // Before the delivery of a queued job is committed, as its job may have ended right after.
-  void expect(BytesView key, Sequence sequence, const ReplyTo &to);
+  void expect(const Delivery &delivery, const ReplyTo &to);
   // It was not accepted.
-  void forget(BytesView key, Sequence sequence, const ReplyTo &to);
+  void forget(const Delivery &delivery, const ReplyTo &to);
 
-  // The frames for all who wait for this job: `stored` for the first, whose delivery it was, and `duplicate` for the
-  // others, or `failed`.
+  // The frames for all who wait for this job, in this intent: `stored` for the first, whose delivery it was, and
+  // `duplicate` for the others, or `failed`.
   [[nodiscard]] std::vector<OutgoingFrame> answer(const queue::JobEnd &end, const BootId &boot, Durability durability);
 
 private:
   struct Waiter {
     Sequence sequence{0};
     ReplyTo to;
+    Digest digest; // of its intent: that of another is a conflict
+
+    [[nodiscard]] bool is(const Delivery &delivery, const ReplyTo &other) const {
+      return sequence == delivery.sequence && to.sender == other.sender && digest == delivery.digest;
+    }
   };
   struct Job {
     std::uint64_t number = 0; // in the order in which they came

@@ -214,7 +214,7 @@ void Worker::Impl::start_threads(const WorkerOptions &options) {
 
 void Worker::Impl::start_executors() {
   for (unsigned started = 0; started < runner_->executors(); ++started)
-    executor_threads_.push_back(guarded_thread([this] { runner_->run_executor(); }));
+    executor_threads_.push_back(guarded_thread([this, started] { runner_->run_executor(started); }));
   if (runner_->executors() > 0) time_keeper_thread_ = guarded_thread([this] { runner_->run_time_keeper(); });
 }
 

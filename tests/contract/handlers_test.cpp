@@ -296,6 +296,22 @@ TEST_CASE("a worker that is told to stop lets its handlers end within their grac
   CHECK(shop.worker.rows() == Rows{2, 0});
 }
 
+TEST_CASE("a reconcile command that does not answer leaves the effect unknown however it ends") {
+  for (const std::string end : {"exit 75", "exit 65", "exit 0", "echo nonsense"}) {
+    CAPTURE(end);
+    Shop shop;
+    shop.write_script("asks", "cat > /dev/null; echo asked >> \"$NOTES/asked\"; " + end + "\n");
+    shop.add("pay", "cat > /dev/null; echo called >> \"$NOTES/calls\"; exit 1\n",
+             "external = true\npolicy = \"query\"\nmax-receive-count = 3\nreconcile = [\"" +
+                 shop.notes("asks.sh").string() + "\"]");
+    shop.start();
+    Process sender({.arguments = shop.worker.send(), .input = job("pay", "a")});
+    CHECK(eventually([&] { return shop.stat("queue_held") == "1"; }));
+    CHECK(lines_in(shop.notes("calls")) == 1);
+    CHECK(lines_in(shop.notes("asked")) == 2);
+  }
+}
+
 TEST_CASE("jobs wait while their type has no handler and run when it has one") {
   Shop shop;
   shop.add("later", "cat > /dev/null; exec sleep 600\n", "deadline = \"10m\"");

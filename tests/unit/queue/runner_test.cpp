@@ -99,13 +99,14 @@ public:
     options.boot = boot_count_of(keeper->state().boot);
     auto made = Runner::make(options, handlers, *keeper, clock, random, log, counters, [this](const JobEnd &end) {
       ++(end.outcome == Outcome::stored ? told_stored : told_failed);
+      if (on_end) on_end(end);
     });
     REQUIRE(made.has_value());
     runner = std::move(*made);
     observer.runner = runner.get();
     threads.emplace_back([this] { keeper->run(); });
     for (unsigned at = 0; at < runner->executors(); ++at)
-      threads.emplace_back([this] { runner->run_executor(); });
+      threads.emplace_back([this, at] { runner->run_executor(at); });
     time_keeper = std::thread([this] { runner->run_time_keeper(); });
   }
 
@@ -176,6 +177,7 @@ public:
   Handlers handlers = built_in_handlers();
   RunnerOptions options;
   std::uint64_t dead_letters_max = 1000;
+  std::function<void(const JobEnd &)> on_end;
   std::atomic<int> told_stored{0};
   std::atomic<int> told_failed{0};
   std::unique_ptr<store::StoreKeeper> keeper;
@@ -609,4 +611,43 @@ TEST_CASE("types that want more threads than there may be are refused") {
                                  shop.log, shop.counters, [](const JobEnd &) {});
   REQUIRE_FALSE(made.has_value());
   CHECK(made.error().code == ErrorCode::usage);
+}
+
+TEST_CASE("a function that hangs takes no thread of another type") {
+  std::atomic<bool> go{false};
+  QueuedType hanging = type_of("hangs", [&](const QueuedCall &) -> QueuedResult {
+    CHECK(in_good_time([&] { return go.load(); })); // asked to stop or not
+    return answer(1);
+  });
+  hanging.deadline = 5ms;
+  hanging.visibility_timeout = 20ms;
+  Workshop shop(std::move(hanging));
+  REQUIRE(shop.handlers.add_queued(type_of("slow", [](const QueuedCall &) -> QueuedResult { return answer(2); }))
+              .has_value());
+  shop.start();
+  shop.accept({job_bytes({.operation_id = "h", .numbers = {1}, .type = "hangs"})});
+  CHECK(in_good_time([&] { return shop.counters.expired >= 1; }));
+  shop.accept({slow_job("a"), slow_job("b")});
+  CHECK(in_good_time([&] { return shop.counts().results == 2; }));
+  go = true;
+  CHECK(shop.ends_with(3, 0));
+}
+
+TEST_CASE("a job that is redriven while its failed lease still ends is handed over again") {
+  std::atomic<int> calls{0};
+  Workshop *worker = nullptr;
+  Workshop shop(type_of("slow", [&](const QueuedCall &) -> QueuedResult {
+    return ++calls == 1 ? QueuedResult(Failed{"no"}) : QueuedResult(answer(1));
+  }));
+  worker = &shop;
+  // Told of the end, which is on stable storage, before the executor has let go of the job.
+  shop.on_end = [&](const JobEnd &end) {
+    if (end.outcome != Outcome::failed) return;
+    const auto letter = worker->keeper->lease()->dead_letters(1, {}).value().at(0);
+    CHECK(worker->keeper->lease()->redrive(letter.id, worker->handlers, {.by = "kim", .why = "again"}).has_value());
+  };
+  shop.start();
+  shop.accept({slow_job("a")});
+  CHECK(shop.ends_with(1, 0));
+  CHECK(calls == 2);
 }
