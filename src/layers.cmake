@@ -43,6 +43,7 @@ onced_layer(store
   src/store/guarded_run.cpp
   src/store/info_log.cpp
   src/store/job_queue.cpp
+  src/store/lane_writes.cpp
   src/store/locked_job.cpp
   src/store/log_files.cpp
   src/store/measured_commit.cpp

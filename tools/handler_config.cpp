@@ -48,11 +48,12 @@ Taken take_duration(const toml::node &node, std::chrono::milliseconds &duration)
 }
 
 Taken take_arguments(const toml::node &node, std::vector<std::string> &arguments) {
+  constexpr const char *remedy = "write an array of strings, the program first";
   const toml::array *array = node.as_array();
-  if (array == nullptr || array->empty()) return Refused("write an array of strings, the program first");
+  if (array == nullptr || array->empty()) return Refused(remedy);
   arguments.clear();
   for (const toml::node &argument : *array) {
-    if (!argument.is_string()) return Refused("write an array of strings, the program first");
+    if (!argument.is_string()) return Refused(remedy);
     arguments.push_back(argument.as_string()->get());
   }
   return {};

@@ -21,11 +21,6 @@ namespace {
 
 using rehearsal::RehearsalOptions;
 
-ExitCode flushed(Output &output, ExitCode code) {
-  const auto flush = output.flush();
-  return flush ? code : report(flush.error());
-}
-
 // The binary that runs, by a path that stays true in a record.
 std::string own_command() {
   std::error_code error;
@@ -39,7 +34,7 @@ ExitCode list(Output &output) {
     line["kill_point"] = rehearsal::null_or(scenario.kill_point);
     output.line(line);
   }
-  return flushed(output, ExitCode::ok);
+  return finish(output, ExitCode::ok);
 }
 
 void announce(const std::string &scenario) {
@@ -95,7 +90,7 @@ ExitCode run_plan(const RehearseOptions &options, Output &output) {
   const auto record = play(run);
   if (!record) return report(record.error());
   output.line(summary(*record, run.out));
-  return flushed(output, (*record)["facts"]["verdict"] == "passed" ? ExitCode::ok : ExitCode::no);
+  return finish(output, (*record)["facts"]["verdict"] == "passed" ? ExitCode::ok : ExitCode::no);
 }
 
 ExitCode verify(const std::filesystem::path &directory, Output &output) {
@@ -106,7 +101,7 @@ ExitCode verify(const std::filesystem::path &directory, Output &output) {
   const auto sha256 = rehearsal::sha256_of_record(directory);
   if (!sha256) return report(sha256.error());
   output.line({{"record", directory.string()}, {"sha256", *sha256}, {"problems", problems->size()}});
-  return flushed(output, problems->empty() ? ExitCode::ok : ExitCode::no);
+  return finish(output, problems->empty() ? ExitCode::ok : ExitCode::no);
 }
 
 Result<RehearsalOptions> options_of(const Json &record, const RehearseOptions &options, std::string out) {
@@ -141,7 +136,7 @@ ExitCode rerun(const RehearseOptions &options, Output &output) {
   output.line({{"record", options.rerun.string()},
                {"verdict", (*now)["facts"]["verdict"]},
                {"differences", differences.size()}});
-  return flushed(output, differences.empty() ? ExitCode::ok : ExitCode::no);
+  return finish(output, differences.empty() ? ExitCode::ok : ExitCode::no);
 }
 
 } // namespace

@@ -100,7 +100,7 @@ std::optional<KeyParts> parts_of_key(BytesView key) {
     parts.operation_id = take_prefixed(key);
   }
   const bool complete = !parts.effect_key.empty() || (!parts.type.empty() && !parts.operation_id.empty());
-  if (!complete || !key.empty()) return std::nullopt;
+  if (!complete || !key.empty() || parts.type.size() > limits::type_bytes_max) return std::nullopt;
   return parts;
 }
 

@@ -63,8 +63,7 @@ std::optional<Leases::HandOver> Leases::take(MonotonicTime now) {
   if (draining_) return std::nullopt;
   for (std::size_t asked = 0; asked < types_.size(); ++asked) {
     if (++turn_ == types_.end()) turn_ = types_.begin();
-    const auto at = next_take(turn_->second);
-    if (at && *at <= now) return lease_first(turn_->second);
+    if (auto taken = take_of(turn_->first, now)) return taken;
   }
   return std::nullopt;
 }

@@ -28,16 +28,11 @@ std::optional<Key> key_of(const std::string &job) {
   return key;
 }
 
-std::string idempotency_key(const Key &key) {
-  Digester digester;
-  return to_hex(digester.plain(key.bytes).view());
-}
-
 } // namespace
 
 std::string idempotency_key_of(const std::string &job) {
   const auto key = key_of(job);
-  return key ? idempotency_key(*key) : "";
+  return key ? onced::idempotency_key_of(key->bytes) : "";
 }
 
 std::string order_of(const std::string &seed) {
@@ -50,7 +45,7 @@ std::string relayed_key_of(const std::string &order, const std::string &type) {
   const auto key = key_of(order);
   if (!key) return "";
   Digester digester;
-  return idempotency_key(key_of_operation(type, relayed_operation_id(key->bytes, 0, digester)));
+  return onced::idempotency_key_of(key_of_operation(type, relayed_operation_id(key->bytes, 0, digester)).bytes);
 }
 
 std::vector<Effect> effects_in(const std::filesystem::path &file, const std::vector<std::string> &jobs,

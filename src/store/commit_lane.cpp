@@ -4,6 +4,7 @@
 #include <numeric>
 #include <thread>
 
+#include "store/lane_writes.hpp"
 #include "store/measured_commit.hpp"
 #include "store/relay_queue.hpp"
 #include "store/slices.hpp"
@@ -37,7 +38,7 @@ Result<std::vector<Settlement>> CommitLane::commit(std::span<const Delivery> bat
   ask_cache();
   group_by_key();
   if (auto found = look_up(); !found) return tl::unexpected(found.error());
-  arrive(KillPoint::worker_looked_up);
+  context_.arrive(KillPoint::worker_looked_up);
   if (context_.options.delay_commit.count() > 0) std::this_thread::sleep_for(context_.options.delay_commit);
   settlements_.assign(batch_.size(), {});
   letter_of_.assign(batch_.size(), std::nullopt);
@@ -282,7 +283,7 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
     return Step::committed;
   }
   if (status.ok()) {
-    arrive(KillPoint::worker_before_commit);
+    context_.arrive(KillPoint::worker_before_commit);
     status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   }
   if (status.ok()) {
@@ -291,7 +292,7 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
     reserved_ = {};
     for (const Bytes &key : std::exchange(cleared_, {}))
       context_.suspects.remove(key);
-    arrive(KillPoint::worker_after_commit);
+    context_.arrive(KillPoint::worker_after_commit);
     finish_written();
     return Step::committed;
   }
@@ -409,11 +410,8 @@ rocksdb::Status CommitLane::put_counters(LaneCounters &counters) {
       counters.queue.added == counters_.queue.added) {
     return {};
   }
-  encode_counters(counters, record_);
-  auto status = transaction_->PutUntracked(context_.database.meta(), counters_name_, slice_of(record_));
-  if (!status.ok() || reserved_.bytes == 0) return status;
-  encode_number(counters.dead_letter_bytes, record_);
-  return transaction_->PutUntracked(context_.database.meta(), bytes_name_, slice_of(record_));
+  return put_lane_counters(*transaction_, context_.database, counters, counters_name_, bytes_name_,
+                           reserved_.bytes != 0, record_);
 }
 
 // What was written is on stable storage now. Left are the deliveries of keys that another lane held.
@@ -484,10 +482,6 @@ bool CommitLane::reserve_dead_letter(const Letter &letter) {
   ++reserved_.rows;
   reserved_.bytes += bytes;
   return true;
-}
-
-void CommitLane::arrive(KillPoint point) {
-  if (context_.options.kill_switch != nullptr) context_.options.kill_switch->arrive(point);
 }
 
 } // namespace onced::store

@@ -28,6 +28,10 @@ struct CommitContext {
   RowRoom &relay_room;
   CommittedCache &cache;
   Suspects &suspects;
+
+  void arrive(KillPoint point) const {
+    if (options.kill_switch != nullptr) options.kill_switch->arrive(point);
+  }
 };
 
 // Takes one batch at a time through look-up, verdicts and one transaction. A store keeps a lane for each thread that
@@ -101,7 +105,6 @@ private:
 
   [[nodiscard]] DeadLetter describe_letter(const DeadLetterId &id, const Letter &letter) const;
   [[nodiscard]] bool reserve_dead_letter(const Letter &letter);
-  void arrive(KillPoint point);
 
   CommitContext context_;
   LaneCounters counters_;

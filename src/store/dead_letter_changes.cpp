@@ -514,7 +514,7 @@ void DeadLetterChanges::begin() {
 }
 
 rocksdb::Status DeadLetterChanges::commit() {
-  arrive(KillPoint::worker_before_change);
+  context_.arrive(KillPoint::worker_before_change);
   auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
@@ -528,7 +528,7 @@ rocksdb::Status DeadLetterChanges::commit() {
   audit_ = new_audit_;
   if (suspicion_changes_ && new_suspicion_) context_.suspects.set(key_.bytes, *new_suspicion_);
   if (suspicion_changes_ && !new_suspicion_) context_.suspects.remove(key_.bytes);
-  arrive(KillPoint::worker_after_change);
+  context_.arrive(KillPoint::worker_after_change);
   if (!relayed_.empty() && context_.options.observer != nullptr) context_.options.observer->relayed();
   relayed_.clear();
   return status;
@@ -543,10 +543,6 @@ void DeadLetterChanges::abandon() {
 
 void DeadLetterChanges::tell_queued(const Key &key, std::string_view type, WallTime accepted_at) {
   if (context_.options.observer != nullptr) context_.options.observer->queued(key.bytes, type, accepted_at);
-}
-
-void DeadLetterChanges::arrive(KillPoint point) {
-  if (context_.options.kill_switch != nullptr) context_.options.kill_switch->arrive(point);
 }
 
 } // namespace onced::store

@@ -73,7 +73,6 @@ private:
   [[nodiscard]] rocksdb::Status commit();
   void abandon();
   void tell_queued(const Key &key, std::string_view type, WallTime accepted_at);
-  void arrive(KillPoint point);
 
   CommitContext context_;
   ChangeCounters counters_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "store/lane_writes.hpp"
 #include "store/measured_commit.hpp"
 #include "store/relay_queue.hpp"
 #include "store/slices.hpp"
@@ -162,28 +163,11 @@ bool QueueLane::prepare_messages(BytesView key, const QueueRow &row, const std::
 // `refused`: the dead letters are at their cap, and nothing may be written.
 rocksdb::Status QueueLane::bury(BytesView key, const LockedJob &locked, bool &refused) {
   const DeadLetterId id = dead_letter_id(Key{Bytes(key)}, locked.digest, Outcome::failed, digester_);
-  const auto id_slice = slice_of(id.view());
-  rocksdb::PinnableSlice found;
-  auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), id_slice, &found);
-  if (!status.ok() && !status.IsNotFound() && !status.IsCorruption()) return status;
   DeadLetter letter = letter_of(id, locked.row, now_);
   letter.offered_digest = locked.digest;
-  if (status.IsNotFound()) {
-    refused = !context_.letter_room.reserve(letter.bytes.size());
-    if (refused) return {};
-    letter_reserved_ = {.rows = 1, .bytes = letter.bytes.size()};
-    ++new_counters_.dead_letters;
-    new_counters_.dead_letter_bytes += letter.bytes.size();
-  } else if (auto there = status.ok() ? decoder_.dead_letter(id, view_of(found)) : std::nullopt) {
-    // The same job has failed before, inline say: one row, in the bytes that are counted.
-    letter.bytes = std::move(there->bytes);
-    letter.deliveries += there->deliveries;
-    letter.redrives += there->redrives;
-    letter.first_at = std::min(letter.first_at, there->first_at);
-  }
-  encode_dead_letter(letter, record_);
-  status = transaction_->Put(context_.database.dead_letters(), id_slice, slice_of(record_), true);
-  if (!status.ok()) return status;
+  auto status = put_failed_letter(*transaction_, context_, std::move(letter), {new_counters_, letter_reserved_},
+                                  decoder_, record_, refused);
+  if (!status.ok() || refused) return status;
   encode_operation(operation_record(Phase::failed, locked.row, locked.digest, {}, now_), record_);
   status = transaction_->Put(context_.database.operations(), slice_of(key), slice_of(record_), true);
   return status.ok() ? take_out(key, locked.row) : status;
@@ -229,14 +213,9 @@ bool QueueLane::is_intact(BytesView key, const LockedJob &locked, Job &job) {
 }
 
 rocksdb::Status QueueLane::put_counters() {
-  auto *meta = context_.database.meta();
-  const bool counted = new_counters_.queue.removed != counters_.queue.removed;
-  if (!counted) return {};
-  encode_counters(new_counters_, record_);
-  auto status = transaction_->PutUntracked(meta, counters_name_, slice_of(record_));
-  if (!status.ok() || letter_reserved_.bytes == 0) return status;
-  encode_number(new_counters_.dead_letter_bytes, record_);
-  return transaction_->PutUntracked(meta, bytes_name_, slice_of(record_));
+  if (new_counters_.queue.removed == counters_.queue.removed) return {};
+  return put_lane_counters(*transaction_, context_.database, new_counters_, counters_name_, bytes_name_,
+                           letter_reserved_.bytes != 0, record_);
 }
 
 void QueueLane::begin() {
@@ -248,13 +227,13 @@ void QueueLane::begin() {
 }
 
 rocksdb::Status QueueLane::commit(const KillPoints &points) {
-  arrive(points.before);
+  context_.arrive(points.before);
   auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
   counters_ = new_counters_;
   letter_reserved_ = {};
-  arrive(points.after);
+  context_.arrive(points.after);
   if (!relayed_.empty() && context_.options.observer != nullptr) context_.options.observer->relayed();
   relayed_.clear();
   return status;
@@ -265,10 +244,6 @@ void QueueLane::abandon() {
   status.PermitUncheckedError();
   context_.letter_room.release(std::exchange(letter_reserved_, {}));
   context_.relay_room.release(amount_of(std::exchange(relayed_, {})));
-}
-
-void QueueLane::arrive(KillPoint point) {
-  if (context_.options.kill_switch != nullptr) context_.options.kill_switch->arrive(point);
 }
 
 } // namespace onced::store

@@ -50,7 +50,6 @@ private:
   [[nodiscard]] rocksdb::Status commit(const KillPoints &points);
   void begin();
   void abandon();
-  void arrive(KillPoint point);
 
   CommitContext context_;
   LaneCounters counters_;

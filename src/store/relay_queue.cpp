@@ -1,7 +1,6 @@
 #include "store/relay_queue.hpp"
 
-#include <algorithm>
-
+#include "store/lane_writes.hpp"
 #include "store/measured_commit.hpp"
 #include "store/slices.hpp"
 
@@ -90,7 +89,9 @@ Result<RelayBuried> RelayQueue::bury(BytesView key, Outcome outcome, std::string
     std::optional<RelayRow> row;
     if (status = take_out(key, row); !status.ok() || !row) return false;
     buried = RelayBuried::busy;
-    if (!put_letter(letter_of(key, *row, outcome, detail, now_, digester_), status)) return false;
+    bool refused = false;
+    status = put_letter(letter_of(key, *row, outcome, detail, now_, digester_), refused);
+    if (!status.ok() || refused) return false;
     buried = RelayBuried::buried;
     return true;
   });
@@ -98,8 +99,8 @@ Result<RelayBuried> RelayQueue::bury(BytesView key, Outcome outcome, std::string
   return *changed ? buried : RelayBuried::busy;
 }
 
-// False: the dead letters are at their cap, and nothing may be written.
-bool RelayQueue::put_letter(DeadLetter letter, rocksdb::Status &status) {
+// `refused`: the dead letters are at their cap, and nothing may be written.
+rocksdb::Status RelayQueue::put_letter(DeadLetter letter, bool &refused) {
   Job job;
   if (parser_.parse(letter.bytes, job)) {
     letter.operation_id = job.operation_id;
@@ -107,30 +108,8 @@ bool RelayQueue::put_letter(DeadLetter letter, rocksdb::Status &status) {
     letter.effect_key = job.effect_key;
     letter.offered_digest = digester_.intent(job.type, job.payload);
   }
-  const DeadLetterId id = letter.id;
-  rocksdb::PinnableSlice found;
-  status =
-      transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), slice_of(id.view()), &found);
-  if (status.IsNotFound()) {
-    if (!context_.letter_room.reserve(letter.bytes.size())) {
-      status = {};
-      return false;
-    }
-    letter_reserved_ = {.rows = 1, .bytes = letter.bytes.size()};
-    ++new_counters_.dead_letters;
-    new_counters_.dead_letter_bytes += letter.bytes.size();
-  } else if (!status.ok() && !status.IsCorruption()) {
-    return false;
-  } else if (auto there = status.ok() ? decoder_.dead_letter(id, view_of(found)) : std::nullopt) {
-    // The parent was lost and done once more: one row, in the bytes that are counted.
-    letter.bytes = std::move(there->bytes);
-    letter.deliveries += there->deliveries;
-    letter.redrives += there->redrives;
-    letter.first_at = std::min(letter.first_at, there->first_at);
-  }
-  encode_dead_letter(letter, record_);
-  status = transaction_->Put(context_.database.dead_letters(), slice_of(id.view()), slice_of(record_), true);
-  return status.ok();
+  return put_failed_letter(*transaction_, context_, std::move(letter), {new_counters_, letter_reserved_}, decoder_,
+                           record_, refused);
 }
 
 // Nothing: it is gone, or damaged, and then it goes too.
@@ -178,12 +157,8 @@ Result<bool> RelayQueue::try_change(bool synced, const Step &step) {
 }
 
 rocksdb::Status RelayQueue::put_counters() {
-  auto *meta = context_.database.meta();
-  encode_counters(new_counters_, record_);
-  auto status = transaction_->PutUntracked(meta, lane_counters_name(seat_->number), slice_of(record_));
-  if (!status.ok() || letter_reserved_.bytes == 0) return status;
-  encode_number(new_counters_.dead_letter_bytes, record_);
-  return transaction_->PutUntracked(meta, lane_bytes_name(seat_->number), slice_of(record_));
+  return put_lane_counters(*transaction_, context_.database, new_counters_, lane_counters_name(seat_->number),
+                           lane_bytes_name(seat_->number), letter_reserved_.bytes != 0, record_);
 }
 
 void RelayQueue::begin(bool synced) {
@@ -195,7 +170,7 @@ void RelayQueue::begin(bool synced) {
 }
 
 rocksdb::Status RelayQueue::commit() {
-  arrive(KillPoint::relay_before_removal);
+  context_.arrive(KillPoint::relay_before_removal);
   auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
@@ -205,7 +180,7 @@ rocksdb::Status RelayQueue::commit() {
       {.rows = after.removed - before.removed, .bytes = after.bytes_removed - before.bytes_removed});
   seat_->counters = new_counters_;
   letter_reserved_ = {};
-  arrive(KillPoint::relay_after_removal);
+  context_.arrive(KillPoint::relay_after_removal);
   return status;
 }
 
@@ -213,10 +188,6 @@ void RelayQueue::abandon() {
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the store is given up then
   status.PermitUncheckedError();
   context_.letter_room.release(std::exchange(letter_reserved_, {}));
-}
-
-void RelayQueue::arrive(KillPoint point) {
-  if (context_.options.kill_switch != nullptr) context_.options.kill_switch->arrive(point);
 }
 
 } // namespace onced::store

@@ -72,12 +72,11 @@ private:
   [[nodiscard]] Result<bool> change(bool synced, const Step &step);
   [[nodiscard]] Result<bool> try_change(bool synced, const Step &step);
   [[nodiscard]] rocksdb::Status take_out(BytesView key, std::optional<RelayRow> &row);
-  [[nodiscard]] bool put_letter(DeadLetter letter, rocksdb::Status &status);
+  [[nodiscard]] rocksdb::Status put_letter(DeadLetter letter, bool &refused);
   [[nodiscard]] rocksdb::Status put_counters();
   [[nodiscard]] rocksdb::Status commit();
   void begin(bool synced);
   void abandon();
-  void arrive(KillPoint point);
 
   CommitContext context_;
   Standing &standing_;

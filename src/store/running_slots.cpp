@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "store/descriptor.hpp"
 
@@ -28,23 +29,6 @@ static_assert(3 + limits::type_bytes_max + limits::operation_id_bytes_max <= slo
 
 std::atomic_ref<std::uint32_t> word_of(char *slot) {
   return std::atomic_ref<std::uint32_t>(*reinterpret_cast<std::uint32_t *>(slot));
-}
-
-// Takes a text with its length before it from the front. False: it is not of 1 to `bytes_max` bytes.
-bool skip_text(BytesView &bytes, std::size_t bytes_max) {
-  const std::size_t length = bytes.empty() ? 0 : static_cast<unsigned char>(bytes.front());
-  if (length == 0 || length > bytes_max || bytes.size() <= length) return false;
-  bytes.remove_prefix(1 + length);
-  return true;
-}
-
-bool is_key(BytesView bytes) {
-  const char tag = bytes.empty() ? '\0' : bytes.front();
-  if (bytes.empty()) return false;
-  bytes.remove_prefix(1);
-  if (tag == '\x02') return skip_text(bytes, limits::effect_key_bytes_max) && bytes.empty();
-  return tag == '\x01' && skip_text(bytes, limits::type_bytes_max) &&
-         skip_text(bytes, limits::operation_id_bytes_max) && bytes.empty();
 }
 
 // The bytes that are there, or those of a new file where they are none of ours.
@@ -105,7 +89,7 @@ std::vector<RunningSlots::Found> RunningSlots::found() const {
     const std::size_t length = word & ~alone_flag;
     if (length == 0 || length > slot_bytes - key_offset) continue;
     const BytesView key(slot + key_offset, length);
-    if (is_key(key)) found.push_back({.key = Bytes(key), .alone = (word & alone_flag) != 0});
+    if (parts_of_key(key)) found.push_back({.key = Bytes(key), .alone = (word & alone_flag) != 0});
   }
   return found;
 }

@@ -42,12 +42,7 @@ struct QueueHarness : StoreHarness {
 
   // A token that was never used.
   [[nodiscard]] FencingToken next_token() { return {.boot = boot_count(), .count = ++leases}; }
-  [[nodiscard]] std::uint64_t boot_count() const {
-    std::uint64_t count = 0;
-    for (std::size_t at = 0; at < 8; ++at)
-      count = count << 8U | store->boot().bytes.at(at);
-    return count;
-  }
+  [[nodiscard]] std::uint64_t boot_count() const { return boot_count_of(store->boot()); }
 
   [[nodiscard]] store::Received receive_key(BytesView key, const FencingToken &token, std::string_view type = "slow") {
     return value_of(store->queue().begin_receive(key, token, *handlers.queued(type)));
