@@ -35,6 +35,8 @@ public:
   Finished send(const std::string &jobs, const Arguments &more = {}) {
     return run_command(worker.send(Arguments{"--ask-again", "100ms"} + more), jobs);
   }
+  // Scripts that wait for the test go on.
+  void let_go() const { std::ofstream(notes("go")) << '\n'; }
   // The notes that scripts have appended to this file.
   [[nodiscard]] std::filesystem::path notes(const std::string &name) const { return directory_.path() / name; }
   [[nodiscard]] std::string stat(const std::string &name) const {
@@ -69,6 +71,8 @@ constexpr const char *notes_runs = R"(
 mkdir "$NOTES/$ONCED_OPERATION_ID.runs" || echo "beside itself" >> "$NOTES/overlaps"
 echo "$ONCED_ATTEMPT" >> "$NOTES/runs"
 )";
+// Goes on when the test says so.
+constexpr const char *waits = "until [ -e \"$NOTES/go\" ]; do sleep 0.01; done\n";
 constexpr const char *notes_end = "rmdir \"$NOTES/$ONCED_OPERATION_ID.runs\"\n";
 
 } // namespace
@@ -178,13 +182,16 @@ TEST_CASE("a heartbeat keeps the lease of a handler that takes longer than its v
 
 TEST_CASE("without heartbeats the second run stands and the late one is refused and logged") {
   Shop shop;
-  // The first ends only when its lease has expired, as the second is told to the worker's log by then.
+  // The first ends only when its lease has expired.
   shop.add("slow",
-           std::string("cat > /dev/null") + notes_runs + "[ $ONCED_ATTEMPT = 1 ] && sleep 1.5\n" + notes_end +
-               "echo \"$ONCED_ATTEMPT\"\n",
+           std::string("cat > /dev/null") + notes_runs + "if [ $ONCED_ATTEMPT = 1 ]; then " + waits + "fi\n" +
+               notes_end + "echo \"$ONCED_ATTEMPT\"\n",
            "visibility-timeout = \"500ms\"");
   shop.start({"--cut-heartbeats"});
-  const auto sent = shop.send(job("slow", "a"));
+  Process sender({.arguments = shop.worker.send({"--ask-again", "100ms"}), .input = job("slow", "a")});
+  CHECK(eventually([&] { return shop.stat("queue_expired") == "1"; }));
+  shop.let_go();
+  const auto sent = finish(sender);
   CHECK(sent.line()["result"] == "2");
   CHECK(content_of(shop.notes("runs")) == "1\n2\n");
   CHECK_FALSE(std::filesystem::exists(shop.notes("overlaps")));
@@ -222,10 +229,13 @@ TEST_CASE("a sender whose final replies are lost learns the outcomes by asking a
 
 TEST_CASE("copies of a job in progress are accepted and never run beside it or after it") {
   Shop shop;
-  shop.add("slow", std::string("cat > /dev/null") + notes_runs + "sleep 0.3\n" + notes_end + "echo 1\n",
-           "concurrency = 8");
+  shop.add("slow", std::string("cat > /dev/null") + notes_runs + waits + notes_end + "echo 1\n", "concurrency = 8");
   shop.start();
-  const auto sent = shop.send(jobs_of("slow", 8), {"--copies", "5"});
+  Process sender(
+      {.arguments = shop.worker.send({"--ask-again", "100ms", "--copies", "5"}), .input = jobs_of("slow", 8)});
+  CHECK(eventually([&] { return std::stoi(shop.stat("accepted")) >= 40; })); // all copies came while it is in progress
+  shop.let_go();
+  const auto sent = finish(sender);
   CHECK(sent.exit == 0);
   CHECK(sent.lines().size() == 40);
   CHECK(lines_in(shop.notes("runs")) == 8);
