@@ -74,7 +74,7 @@ std::string cell_of(const Json &value) {
   if (value.is_null()) return "";
   std::string text = value.is_string() ? value.get<std::string>() : value.dump();
   // A spreadsheet would run it.
-  if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos) text.insert(0, "'");
+  if (!text.empty() && std::string_view("=+-@").find(text.front()) != std::string_view::npos) text = "'" + text;
   if (text.find_first_of("\",\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (const char character : text)
