@@ -15,85 +15,35 @@ Prints a JSON line of figures. Exit 0: all held; 1: not, and the directory is ke
 """
 import argparse
 import collections
-import ctypes
 import json
-import os
 import pathlib
-import random
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-ONCED = os.environ.get("ONCED_COMMAND", ROOT / "build/release/onced")
-PATIENCE_S = 120
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from campaigns import Campaign, ONCED, PATIENCE_S, ROOT, begin, lines  # noqa: E402
+
 MAX_RECEIVES = 5
 
 
-def end_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def begin(*words, **more):
-    return subprocess.Popen([str(word) for word in words], text=True, preexec_fn=end_with_parent, **more)
-
-
-class Campaign:
+class HandlerCampaign(Campaign):
     def __init__(self, options):
-        self.options = options
-        self.chance = random.Random(options.seed)
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="onced-handlers-"))
-        self.data, self.notes = self.directory / "data", self.directory / "notes"
-        self.notes.mkdir()
+        super().__init__(options)
         self.effects = self.directory / "effects.jsonl"
-        self.endpoints = [f"--{name}=ipc://{self.directory}/{name}" for name in ("jobs", "replies")]
-        self.log = open(self.directory / "worker.log", "a")
-        self.kills = collections.Counter()
-        self.findings = []
-
-    def check(self, holds, *finding):
-        if not holds:
-            self.findings.append(" ".join(str(part) for part in finding))
 
     # --- The processes
-
-    def configure(self, type_name, command, environment, **more):
-        table = {"command": [str(command)], "environment": environment, "backoff": "20ms", "backoff-max": "200ms",
-                 "max-receive-count": MAX_RECEIVES} | more
-        lines = [f"[handlers.{type_name}]"]
-        for name, value in table.items():
-            text = json.dumps(value)
-            if isinstance(value, dict):
-                text = "{ " + ", ".join(f"{key} = {json.dumps(inner)}" for key, inner in value.items()) + " }"
-            lines.append(f"{name} = {text}")
-        (self.directory / "onced.toml").write_text("\n".join(lines) + "\n")
 
     def start_provider(self, *options):
         self.provider = begin(ROOT / "tools/fake-provider", "--state", self.effects, *options, stdout=subprocess.PIPE)
         return json.loads(self.provider.stdout.readline())["url"]
 
-    def start_worker(self, *options):
-        """Killed at a declared step it may die before it is ready."""
-        self.worker = begin(ONCED, "serve", "--data", self.data, "--config", self.directory / "onced.toml", *self.endpoints, *options,
-                            stdout=subprocess.PIPE, stderr=self.log)
-        return self.worker.stdout.readline() != ""
-
-    def end_worker(self, number):
-        self.worker.send_signal(number)
-        self.worker.communicate(timeout=PATIENCE_S)
-
     def start_sender(self, jobs):
-        (self.directory / "jobs.jsonl").write_text("".join(json.dumps(job) + "\n" for job in jobs))
-        return begin(ONCED, "send", self.directory / "jobs.jsonl", *self.endpoints, "--ask-again", "300ms", "--deadline", "30m",
+        return begin(ONCED, "send", self.write_jobs("jobs.jsonl", jobs), *self.endpoints, "--ask-again", "300ms", "--deadline", "30m",
                      stdout=open(self.directory / "settled.jsonl", "w"), stderr=self.log)
-
-    def command(self, *words):
-        done = subprocess.run([str(word) for word in (ONCED, *words)], capture_output=True, text=True, timeout=PATIENCE_S)
-        return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
     # --- The kills
 
@@ -122,7 +72,7 @@ class Campaign:
         self.start_worker()
         seen = 0
         while sum(self.kills.values()) < self.options.kills and sender.poll() is None:
-            calls = self.lines(self.notes / "calls")
+            calls = lines(self.notes / "calls")
             if len(calls) > seen:
                 seen = len(calls)
                 time.sleep(self.chance.uniform(0, 0.15))
@@ -136,19 +86,15 @@ class Campaign:
         """Until the sender has ended, or has learned nothing for so long."""
         told, deadline = 0, time.monotonic() + PATIENCE_S
         while sender.poll() is None and time.monotonic() < deadline:
-            count = len(self.lines(self.directory / "settled.jsonl"))
+            count = len(lines(self.directory / "settled.jsonl"))
             if count > told:
                 told, deadline = count, time.monotonic() + PATIENCE_S
             time.sleep(0.05)
 
     # --- What must hold
 
-    @staticmethod
-    def lines(path):
-        return path.read_text().splitlines() if path.exists() else []
-
     def check_settled(self, jobs):
-        settled = [json.loads(line) for line in self.lines(self.directory / "settled.jsonl")]
+        settled = [json.loads(line) for line in lines(self.directory / "settled.jsonl")]
         outcomes = collections.Counter(line["outcome"] for line in settled)
         told = collections.Counter(line["operation_id"] for line in settled)
         self.check(told == collections.Counter(job["operation_id"] for job in jobs), "not each job was told once:", len(told))
@@ -164,7 +110,7 @@ class Campaign:
         return counts
 
     def check_runs(self):
-        runs = [line.split() for line in self.lines(self.notes / "runs")]
+        runs = [line.split() for line in lines(self.notes / "runs")]
         attempts = collections.defaultdict(list)
         for job, attempt, token in runs:
             attempts[job].append((int(attempt), token))
@@ -173,11 +119,11 @@ class Campaign:
             self.check(made[-1][0] <= MAX_RECEIVES, "too many attempts:", job, made)
         tokens = [token for _, _, token in runs]
         self.check(len(set(tokens)) == len(tokens), "a token was used twice")
-        self.check(not self.lines(self.notes / "beside-itself"), "ran beside itself:", self.lines(self.notes / "beside-itself"))
+        self.check(not lines(self.notes / "beside-itself"), "ran beside itself:", lines(self.notes / "beside-itself"))
         return len(runs)
 
     def check_effects(self, jobs):
-        keys = collections.Counter(json.loads(line)["key"] for line in self.lines(self.effects))
+        keys = collections.Counter(json.loads(line)["key"] for line in lines(self.effects))
         self.check(len(keys) == len(jobs), "not one key a job:", len(keys))
         self.check(all(count == 1 for count in keys.values()), "double effects:", [key for key in keys if keys[key] > 1])
         return sum(keys.values())
@@ -186,7 +132,8 @@ class Campaign:
 
     def queued(self):
         self.configure("work", ROOT / "tests/handlers/handler.sh",
-                       {"PATH": "/usr/bin:/bin", "NOTES": str(self.notes), "SEED": str(self.options.seed)}, concurrency=8)
+                       {"PATH": "/usr/bin:/bin", "NOTES": str(self.notes), "SEED": str(self.options.seed)}, concurrency=8,
+                       **{"max-receive-count": MAX_RECEIVES})
         jobs = [{"operation_id": f"j{number}", "type": "work", "number": number} for number in range(self.options.jobs)]
         sender = self.start_sender(jobs)
         self.kill_by_turns(sender)
@@ -211,27 +158,16 @@ class Campaign:
         self.check_settled(jobs)
         self.provider.kill()
         self.provider.communicate()
-        return {"effects": self.check_effects(jobs), "calls": len(self.lines(self.notes / "calls"))}
+        return {"effects": self.check_effects(jobs), "calls": len(lines(self.notes / "calls"))}
 
-    def run(self):
-        begun = time.monotonic()
+    def figures(self):
         if self.options.campaign == "queued":
             figures = self.queued()
         elif self.options.campaign == "retry":
             figures = self.external("retry", "--idempotent", "--late", "30")
         else:
             figures = self.external("query", "--not-idempotent", "--late", "30")
-        self.log.close()
-        print(json.dumps({"campaign": self.options.campaign, "seed": self.options.seed, "jobs": self.options.jobs, **figures,
-                          "kills": sum(self.kills.values()), "kills_by_step": self.kills, "findings": len(self.findings),
-                          "seconds": round(time.monotonic() - begun)}))
-        for finding in self.findings[:20]:
-            print(finding, file=sys.stderr)
-        if self.findings:
-            print(f"kept: {self.directory}", file=sys.stderr)
-            return 1
-        shutil.rmtree(self.directory)
-        return 0
+        return {"jobs": self.options.jobs, **figures}
 
 
 def main():
@@ -240,7 +176,7 @@ def main():
     parser.add_argument("--kills", type=int, default=200, help="during calls (retry, query)")
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    return Campaign(parser.parse_args()).run()
+    return HandlerCampaign(parser.parse_args()).run()
 
 
 if __name__ == "__main__":
