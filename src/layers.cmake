@@ -106,6 +106,7 @@ onced_layer(worker
   src/worker/worker.cpp)
 onced_layer(rehearsal
   src/rehearsal/child.cpp
+  src/rehearsal/companion.cpp
   src/rehearsal/conclusions.cpp
   src/rehearsal/deliveries.cpp
   src/rehearsal/disk.cpp
@@ -116,6 +117,7 @@ onced_layer(rehearsal
   src/rehearsal/machine.cpp
   src/rehearsal/page.cpp
   src/rehearsal/plan.cpp
+  src/rehearsal/plan_check.cpp
   src/rehearsal/record.cpp
   src/rehearsal/record_form.cpp
   src/rehearsal/record_rules.cpp
@@ -125,6 +127,12 @@ onced_layer(rehearsal
   src/rehearsal/stage.cpp
   src/rehearsal/time.cpp
   src/rehearsal/timeline.cpp
+  src/rehearsal/toml_depth.cpp
   src/rehearsal/traces.cpp)
 find_package(tomlplusplus REQUIRED)
 target_link_libraries(onced_rehearsal PUBLIC nlohmann_json::nlohmann_json PRIVATE tomlplusplus::tomlplusplus)
+# Where an installation keeps the programs that only a rehearsal starts.
+set(onced_rehearsal_programs "${CMAKE_INSTALL_LIBEXECDIR}/onced")
+file(RELATIVE_PATH programs_from_bin "/${CMAKE_INSTALL_BINDIR}" "/${onced_rehearsal_programs}")
+set_source_files_properties(src/rehearsal/companion.cpp PROPERTIES
+  COMPILE_DEFINITIONS "ONCED_REHEARSAL_PROGRAMS=\"${programs_from_bin}\"")

@@ -7,6 +7,8 @@
 
 #include "handler_config.hpp"
 #include "line_reader.hpp"
+#include "onced/limits.hpp"
+#include "rehearsal/toml_depth.hpp"
 
 namespace onced::tools {
 namespace {
@@ -125,6 +127,11 @@ Error config_error(const std::string &file, std::uint32_t line, const std::strin
 }
 
 Result<Config> parse_config(std::string_view toml, const std::string &file, const ConfigSchema &schema) {
+  if (const auto line = rehearsal::line_too_deep(toml)) {
+    return tl::unexpected(config_error(
+        file, *line, "", "it nests deeper than " + std::to_string(limits::nesting_max) + " tables or arrays",
+        "name a configuration file"));
+  }
   try {
     const toml::table table = toml::parse(toml);
     Reader reader(file, schema);

@@ -442,7 +442,8 @@ void add_rehearse(Commands &commands, CLI::App &root) {
                               "  onced rehearse plan.toml --only 'kill after commit'\n"
                               "  onced rehearse --list\n"
                               "  onced rehearse --verify demo.record\n"
-                              "  onced rehearse --rerun demo.record\n");
+                              "  onced rehearse --rerun demo.record\n"
+                              "  onced rehearse --review demo.record --by Kim --decision accepted\n");
   auto options = std::make_shared<RehearseOptions>();
   CLI::App &app = *command.app;
   app.add_option("PLAN", options->plan, "The plan, a TOML file (docs/rehearsal-record.md)");
@@ -457,6 +458,13 @@ void add_rehearse(Commands &commands, CLI::App &root) {
       ->type_name("DIR");
   app.add_option("--rerun", options->rerun, "Play a record's plan again and compare; exit 1 if a fact differs")
       ->type_name("DIR");
+  app.add_flag("--run-commands", options->run_commands,
+               "The commands that the rerun's plan names may be run; without it they are only shown");
+  app.add_option("--review", options->review, "Write a decision into a record that fits together; with the next three")
+      ->type_name("DIR");
+  app.add_option("--by", options->by, "Who has reviewed it")->type_name("NAME");
+  app.add_option("--decision", options->decision, "accepted or rejected")->type_name("DECISION");
+  app.add_option("--note", options->note, "Why; needed unless a passed record is accepted")->type_name("TEXT");
   command.run = [options](Output &output) { return run_rehearse(*options, output); };
 }
 

@@ -60,7 +60,7 @@ Json first_found_under_lock(const Json &facts, const Json &observed) {
   return nullptr;
 }
 
-// Those beyond what must be: at a provider beyond one a key, in the store beyond what was expected.
+// Those beyond one of each job: at a provider by key, in the store by number.
 std::uint64_t double_effects_of(const Json &facts, const Json &observed) {
   const Json &effects = observed.at("effects");
   std::set<std::string> keys;
@@ -68,13 +68,14 @@ std::uint64_t double_effects_of(const Json &facts, const Json &observed) {
     keys.insert(effect.at("key"));
   if (!effects.empty()) return effects.size() - keys.size();
   const auto seen = facts.at("seen").at("effects").get<std::uint64_t>();
-  const auto wanted = facts.at("expected").at("effects").get<std::uint64_t>();
-  return seen > wanted ? seen - wanted : 0;
+  const auto jobs = facts.at("jobs").get<std::uint64_t>();
+  return seen > jobs ? seen - jobs : 0;
 }
 
 // What scenarios that were played add up to.
 struct Tally {
   std::uint64_t deliveries = 0;
+  std::uint64_t answered = 0;
   std::uint64_t accepted = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t double_effects = 0;
@@ -84,10 +85,14 @@ struct Tally {
 
   void add(const Json &facts, const Json &observed) {
     const Json &seen = facts.at("seen");
-    const auto duplicate = seen.at("duplicate").get<std::uint64_t>();
-    deliveries += observed.at("evidence").size();
-    accepted += seen.at("stored").get<std::uint64_t>() + duplicate + seen.at("settled").get<std::uint64_t>();
-    duplicates += duplicate;
+    accepted += seen.at("stored").get<std::uint64_t>() + seen.at("duplicate").get<std::uint64_t>() +
+                seen.at("settled").get<std::uint64_t>();
+    for (const Json &row : observed.at("evidence")) {
+      const Json &answer = row.at("final_outcome").is_null() ? row.at("outcome") : row.at("final_outcome");
+      ++deliveries;
+      if (!answer.is_null()) ++answered;
+      if (answer == "duplicate") ++duplicates;
+    }
     double_effects += double_effects_of(facts, observed);
     if (const Json &handled = observed.at("handled"); !handled.is_null()) {
       failures += handled.at("tried_again").get<std::uint64_t>() + handled.at("held").get<std::uint64_t>();
@@ -187,6 +192,9 @@ Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
   }
   const std::uint64_t failures = tally.failures + at_risk.failures;
   const std::uint64_t reconciled = tally.reconciled + at_risk.reconciled;
+  const std::uint64_t duplicates = tally.duplicates + at_risk.duplicates;
+  const std::uint64_t answered = tally.answered + at_risk.answered;
+  const std::uint64_t deliveries = tally.deliveries + at_risk.deliveries;
   std::vector<double> &recovery = tally.recovery;
   std::sort(recovery.begin(), recovery.end());
   const Json p50 = recovery.empty() ? Json() : Json(recovery[(recovery.size() - 1) / 2]);
@@ -194,13 +202,13 @@ Json measures_of(const Json &facts_scenarios, const Json &observed_scenarios) {
   return Json::array(
       {measure("duplicate_effects_per_1000_accepted_jobs", ratio(tally.double_effects, tally.accepted, 1000),
                "per 1,000", tally.double_effects, tally.accepted, window + " but those whose policy risks them"),
-       measure("reconciled_jobs_per_100_failures", ratio(reconciled, failures, 100),
-               failures == 0 ? "not applicable" : "per 100", reconciled, failures, "as each last worker has counted"),
+       measure("reconciled_jobs_per_100_failures", ratio(reconciled, failures, 100), "per 100", reconciled, failures,
+               "as each last worker has counted"),
        measure("recovery_p50_ms", p50, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
        measure("recovery_max_ms", max, "ms", nullptr, recovery.size(), "from each kill to the first acknowledgement"),
-       measure("duplicate_rate", ratio(tally.duplicates, tally.accepted, 1), "of accepted", tally.duplicates,
-               tally.accepted, window),
-       measure("duplicate_volume", tally.duplicates, "deliveries", tally.duplicates, tally.deliveries, window),
+       measure("duplicate_rate", ratio(duplicates, answered, 1), "of answered", duplicates, answered,
+               window + " but the controls"),
+       measure("duplicate_volume", duplicates, "deliveries", duplicates, deliveries, window + " but the controls"),
        measure("double_effects_per_1000_jobs_at_risk", ratio(at_risk.double_effects, at_risk.accepted, 1000),
                "per 1,000", at_risk.double_effects, at_risk.accepted, "the scenarios whose policy risks them")});
 }

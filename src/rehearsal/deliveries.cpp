@@ -95,8 +95,11 @@ private:
       if (!settled && told.name != "delivery.consumed") continue;
       Delivery *delivery = find(told);
       if (delivery == nullptr) continue;
-      if (!settled) delivery->consumed = told.at;
-      if (!settled) continue;
+      if (!settled) {
+        delivery->consumed = told.at;
+        delivery->consumed_log = told.line;
+        continue;
+      }
       delivery->settled = told.at;
       delivery->outcome = text_in(told.fields, "outcome");
       delivery->log = told.line;
@@ -144,7 +147,10 @@ private:
       for (Delivery &delivery : deliveries_) {
         const Micros taken = by_worker ? delivery.consumed : delivery.published;
         const bool open = by_worker ? delivery.settled == 0 : delivery.acknowledged == 0;
-        if (open && taken >= kill.began && taken <= kill.ended && taken != 0) delivery.killed = kill.point;
+        if (!open || taken < kill.began || taken > kill.ended || taken == 0) continue;
+        delivery.killed = kill.point;
+        // Its worker could tell no more than that.
+        if (delivery.log.empty()) delivery.log = delivery.consumed_log;
       }
     }
   }

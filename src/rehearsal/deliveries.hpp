@@ -26,6 +26,7 @@ struct Delivery {
   std::string final_outcome; // of an accepted one: what a reply to it has told after that
   std::string killed;        // the kill that ended its worker or sender while it was in hand
   std::string log;
+  std::string consumed_log; // the line by which the worker told that it took it
 };
 
 // Joins what was told, killed and committed, by publish time, then sender, sequence and attempt.

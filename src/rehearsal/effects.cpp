@@ -2,19 +2,13 @@
 
 #include <fstream>
 #include <map>
-#include <optional>
 
 #include "job/relayed_job.hpp"
-#include "onced/digest.hpp"
-#include "onced/ids.hpp"
 #include "onced/job.hpp"
 #include "rehearsal/json.hpp"
 
 namespace onced::rehearsal {
 
-namespace {
-
-// Nothing where it is no job.
 std::optional<Key> key_of(const std::string &job) {
   const Json value = parse_json(job);
   if (!value.is_object()) return std::nullopt;
@@ -27,8 +21,6 @@ std::optional<Key> key_of(const std::string &job) {
   assign_key(parsed, key);
   return key;
 }
-
-} // namespace
 
 std::string idempotency_key_of(const std::string &job) {
   const auto key = key_of(job);

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "onced/digest.hpp"
 #include "rehearsal/time.hpp"
 
 namespace onced::rehearsal {
@@ -16,6 +18,9 @@ struct Effect {
   std::string token;        // the fencing token of who called; empty: none was given
   std::string operation_id; // empty: the key is that of no job that was sent
 };
+
+// The key of a job, a line of JSON; nothing: it is no job.
+[[nodiscard]] std::optional<Key> key_of(const std::string &job);
 
 // The key by which the handler of a job, a line of JSON, calls a provider; empty: it is no job.
 [[nodiscard]] std::string idempotency_key_of(const std::string &job);

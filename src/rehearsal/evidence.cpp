@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <map>
 #include <string_view>
 
 #include "onced/kill_point.hpp"
@@ -13,16 +15,40 @@ namespace {
 
 constexpr std::size_t backlog_points_max = 200;
 
-constexpr std::array<std::string_view, 15> columns{
-    "scenario",     "operation_id", "tag",           "sender",    "sequence",
-    "attempt",      "publish_at",   "consume_at",    "commit_at", "acknowledgement_at",
-    "rows_written", "outcome",      "final_outcome", "killed",    "log"};
+constexpr std::array<std::string_view, 17> columns{"scenario",
+                                                   "operation_id",
+                                                   "tag",
+                                                   "sender",
+                                                   "sequence",
+                                                   "attempt",
+                                                   "publish_at",
+                                                   "consume_at",
+                                                   "commit_at",
+                                                   "commit_shown_by",
+                                                   "acknowledgement_at",
+                                                   "rows_before",
+                                                   "rows_written",
+                                                   "outcome",
+                                                   "final_outcome",
+                                                   "killed",
+                                                   "log"};
 
 Json time_or_null(Micros micros) {
   return micros == 0 ? Json() : Json(iso_time(time_of(micros)));
 }
 
-Json row_of(const std::string &scenario, const Delivery &delivery) {
+// What shows that a delivery has committed: the row or, of someone else's worker, the line that it printed.
+Json commit_shown_by(const Traces &traces, const Delivery &delivery) {
+  if (delivery.committed == 0) return nullptr;
+  if (const auto row = traces.rows.find(delivery.operation_id); row != traces.rows.end()) return row->second;
+  const auto mark = std::find_if(traces.marks.begin(), traces.marks.end(), [&](const Mark &one) {
+    return one.operation_id == delivery.operation_id && micros_of(one.at) == delivery.committed;
+  });
+  if (mark == traces.marks.end()) return nullptr;
+  return Json{{"line", mark->line}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json row_of(const std::string &scenario, const Traces &traces, const Delivery &delivery) {
   Json written;
   if (delivery.committed != 0 || delivery.outcome == "stored") {
     written = 1;
@@ -38,7 +64,9 @@ Json row_of(const std::string &scenario, const Delivery &delivery) {
           {"publish_at", time_or_null(delivery.published)},
           {"consume_at", time_or_null(delivery.consumed)},
           {"commit_at", time_or_null(delivery.committed)},
+          {"commit_shown_by", commit_shown_by(traces, delivery)},
           {"acknowledgement_at", time_or_null(delivery.acknowledged)},
+          {"rows_before", nullptr},
           {"rows_written", written},
           {"outcome", null_or(delivery.outcome)},
           {"final_outcome", null_or(delivery.final_outcome)},
@@ -90,7 +118,10 @@ Result<Evidence> gather_evidence(Stage &stage, bool has_backlog) {
   const std::vector<Delivery> deliveries = join_deliveries(*traces);
   Evidence evidence;
   for (const Delivery &delivery : deliveries)
-    evidence.rows.push_back(row_of(stage.scenario().name, delivery));
+    evidence.rows.push_back(row_of(stage.scenario().name, *traces, delivery));
+  const std::vector<Json> before = rows_before(evidence.rows);
+  for (std::size_t at = 0; at < before.size(); ++at)
+    evidence.rows[at]["rows_before"] = before[at];
   evidence.timeline = timeline_of(stage, *traces, deliveries);
   for (const Effect &effect : traces->effects)
     evidence.effects.push_back(row_of(effect));
@@ -101,6 +132,28 @@ Result<Evidence> gather_evidence(Stage &stage, bool has_backlog) {
     evidence.in_hand_max = std::max(evidence.in_hand_max, point.in_hand);
   evidence.backlog = thinned(backlog);
   return evidence;
+}
+
+std::vector<Json> rows_before(const Json &rows) {
+  std::map<std::string, std::vector<std::string>> commits; // times of one form compare as texts
+  for (const Json &row : rows) {
+    if (row.at("operation_id").is_null() || row.at("commit_at").is_null()) continue;
+    commits[row.at("operation_id")].push_back(row.at("commit_at"));
+  }
+  for (auto &[id, times] : commits)
+    std::sort(times.begin(), times.end());
+  std::vector<Json> counts;
+  for (const Json &row : rows) {
+    const Json &taken = row.at("consume_at").is_null() ? row.at("publish_at") : row.at("consume_at");
+    if (row.at("operation_id").is_null() || taken.is_null()) {
+      counts.emplace_back(nullptr);
+      continue;
+    }
+    const std::vector<std::string> &times = commits[row.at("operation_id")];
+    const auto count = std::lower_bound(times.begin(), times.end(), taken.get<std::string>()) - times.begin();
+    counts.emplace_back(static_cast<std::uint64_t>(count));
+  }
+  return counts;
 }
 
 std::string csv_of(const std::vector<Json> &rows) {

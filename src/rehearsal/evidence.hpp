@@ -22,6 +22,10 @@ struct Evidence {
 // Reads it; the scenario's processes have ended. Errors: those of the store.
 [[nodiscard]] Result<Evidence> gather_evidence(Stage &stage, bool has_backlog);
 
+// Of each row of one scenario's evidence, how many of the rows have committed its job before it was consumed or, where
+// that is not told, published. Null: it is of no job, or was not published.
+[[nodiscard]] std::vector<Json> rows_before(const Json &rows);
+
 // The rows as RFC 4180, the names first.
 [[nodiscard]] std::string csv_of(const std::vector<Json> &rows);
 

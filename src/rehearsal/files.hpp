@@ -11,11 +11,9 @@
 
 namespace onced::rehearsal {
 
-// No file of a record is larger: 12,000 deliveries make a dozen MiB.
-inline constexpr std::uintmax_t file_bytes_max = 256UL * 1024 * 1024;
-
-// The content of a regular file. Errors: `not_found`, also where it is of another kind, larger or cannot be read.
-[[nodiscard]] Result<std::string> read_file(const std::filesystem::path &path);
+// The content of a regular file. Errors: `not_found`: it is absent, of another kind or cannot be read; `corrupt`: it is
+// larger than `bytes_max`.
+[[nodiscard]] Result<std::string> read_file(const std::filesystem::path &path, std::uintmax_t bytes_max);
 
 // A directory of its own among the temporary files, removed at the end.
 class ScratchDirectory {

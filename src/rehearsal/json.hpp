@@ -10,8 +10,8 @@ namespace onced::rehearsal {
 // JSON whose objects keep the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-// Discarded where it is no JSON, or nests deeper than a job may and so than anything here: whatever parses, copies,
-// compares or writes JSON recurses.
+// Discarded where it is no JSON, where it nests deeper than a job may and so than anything here (whatever parses,
+// copies, compares or writes JSON recurses), and where it holds more than `json_values_max` values.
 [[nodiscard]] Json parse_json(std::string_view text);
 
 // A text of an object; empty: it is not there, or no text.

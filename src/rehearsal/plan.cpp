@@ -13,6 +13,8 @@
 #include "onced/store.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/json.hpp"
+#include "rehearsal/limits.hpp"
+#include "rehearsal/toml_depth.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -283,6 +285,17 @@ Error seed_error(const Seeds &seeds, std::size_t line, std::string cause, std::s
 
 } // namespace
 
+std::vector<std::pair<std::string, std::vector<std::string>>> commands_of(const Plan &plan) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> commands;
+  for (const auto &[role, words] :
+       {std::pair("worker", plan.worker.command), std::pair("count", plan.worker.count),
+        std::pair("handler", plan.handler.command), std::pair("reconcile", plan.handler.reconcile),
+        std::pair("provider", plan.handler.provider)}) {
+    if (!words.empty()) commands.emplace_back(role, words);
+  }
+  return commands;
+}
+
 std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only) {
   std::vector<ScenarioPlan> scenarios;
   std::copy_if(plan.scenarios.begin(), plan.scenarios.end(), std::back_inserter(scenarios),
@@ -291,6 +304,11 @@ std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only) {
 }
 
 Result<Plan> parse_plan(std::string_view toml, const std::string &file, const std::vector<std::string> &known) {
+  if (const auto line = line_too_deep(toml)) {
+    return tl::unexpected(Error{ErrorCode::configuration, file + ":" + std::to_string(*line),
+                                "it nests deeper than " + std::to_string(limits::nesting_max) + " tables or arrays",
+                                "see docs/rehearsal-record.md for a plan"});
+  }
   try {
     Plan plan = read(toml::parse(toml), file, known);
     plan.file = std::filesystem::path(file).filename().string();
@@ -347,7 +365,7 @@ Result<void> parse_seeds(std::string_view text, Seeds &seeds) {
 }
 
 Result<Plan> read_plan(const std::filesystem::path &file, const std::vector<std::string> &known) {
-  const auto text = read_file(file);
+  const auto text = read_file(file, plan_bytes_max);
   if (!text) return tl::unexpected(text.error());
   auto plan = parse_plan(*text, file.string(), known);
   if (!plan) return plan;
@@ -355,7 +373,7 @@ Result<Plan> read_plan(const std::filesystem::path &file, const std::vector<std:
     return tl::unexpected(
         Error{ErrorCode::configuration, file.string(), "its seeds are the plan itself", "name another"});
   }
-  const auto seeds = read_file(file.parent_path() / plan->seeds.file);
+  const auto seeds = read_file(file.parent_path() / plan->seeds.file, seeds_bytes_max);
   if (!seeds) return tl::unexpected(seeds.error());
   if (const auto parsed = parse_seeds(*seeds, plan->seeds); !parsed) return tl::unexpected(parsed.error());
   return plan;

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "onced/error.hpp"
@@ -79,6 +80,10 @@ struct Plan {
   std::string file; // its name without folders
   std::string text; // the file's content
 };
+
+// The commands that a plan runs besides onced itself, with what they are: "worker", "count", "handler", "reconcile",
+// "provider".
+[[nodiscard]] std::vector<std::pair<std::string, std::vector<std::string>>> commands_of(const Plan &plan);
 
 // The scenarios of a plan, or `only` that one; `only` empty: all.
 [[nodiscard]] std::vector<ScenarioPlan> chosen(const Plan &plan, const std::string &only);

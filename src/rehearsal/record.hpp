@@ -2,8 +2,10 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "rehearsal/json.hpp"
 #include "rehearsal/plan.hpp"
@@ -11,19 +13,40 @@
 namespace onced::rehearsal {
 
 // Of the form of docs/rehearsal-record.md.
-inline constexpr unsigned record_version = 2;
+inline constexpr unsigned record_version = 3;
+
+// What a reviewer decides.
+inline constexpr std::string_view decision_accepted = "accepted";
+inline constexpr std::string_view decision_rejected = "rejected";
 
 // A record's directory: record.json, record.html, evidence.csv, and copies of the plan and the seeds.
 
 // Writes all of it. Errors: `store_unavailable`.
 [[nodiscard]] Result<void> write_record(const std::filesystem::path &directory, const Json &record, const Plan &plan);
 
+// The content of record.json: the same record gives the same bytes.
+[[nodiscard]] std::string text_of(const Json &record);
+
+struct Review {
+  std::string by;
+  std::string decision; // accepted or rejected
+  std::string note;
+};
+
+// Adds a review to a record, in its own file: who, when, what was decided, and the SHA-256 that record.json had before.
+// What was reviewed is unchanged. Returns the review as it stands there. Errors: `usage`: no name, no decision, a text
+// too long or with control characters, no note where the verdict is not what is accepted, too many reviews; `corrupt`:
+// the record does not fit together, so it is not to be reviewed; `locked`: it is being reviewed by another process;
+// those of `read_record`; `store_unavailable`.
+[[nodiscard]] Result<Json> add_review(const std::filesystem::path &directory, const Review &review, Clock &clock);
+
 // Errors: `not_found`; `corrupt`: no record; `newer_format`: of another version.
 [[nodiscard]] Result<Json> read_record(const std::filesystem::path &directory);
 
-// Whether plan and seeds in the directory are those that the record was made by. Errors: `corrupt`: they are not, so
-// what they name is not to be run; `not_found`.
-[[nodiscard]] Result<void> hold_plan(const std::filesystem::path &directory, const Json &record);
+// The plan and the seeds in the directory, if they are those that the record was made by; the SHA-256 is that of the
+// bytes that are parsed here. Errors: `corrupt`: they are others, so what they name is not to be run; those of
+// `read_plan`.
+[[nodiscard]] Result<Plan> read_held_plan(const std::filesystem::path &directory, const Json &record);
 
 // The rows of evidence of all scenarios, in their order.
 [[nodiscard]] std::vector<Json> evidence_of(const Json &record);

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "rehearsal/limits.hpp"
 #include "rehearsal/plan.hpp"
 
 namespace onced::rehearsal {
@@ -30,10 +31,10 @@ constexpr std::string_view record_form = R"({
     "failing_insert": [{"scenario": "text", "operation_id": ["text", null], "outcome": "text", "branch": ["text", null]}, null],
     "scenarios": [{
       "name": "text", "title": "text", "worker": "text", "is_control": "flag", "risk": ["text", null], "status": "text",
-      "why": ["text", null], "kill_point": ["text", null], "expected": "any", "seen": "any", "differences": ["text"],
+      "why": ["text", null], "kill_point": ["text", null], "jobs": "count", "expected": "any", "seen": "any", "differences": ["text"],
       "effects_before": ["count", null], "effects_after": ["count", null],
       "outcomes": [{"operation_id": ["text", null], "outcome": "text", "count": "count"}]}],
-    "commands": {"seed": "text", "rerun": "text", "verify": "text"},
+    "commands": {"verify": "text", "rerun": "text", "review": "text"},
     "cannot_reproduce": ["text"],
     "unproven": ["text"]
   },
@@ -49,7 +50,7 @@ constexpr std::string_view record_form = R"({
       "endpoints": [{"jobs": "text", "replies": "text"}, null],
       "processes": [{"role": "text", "command": "text", "pid": "count", "started_at": "time", "ended_at": "time",
                      "end": "text"}],
-      "queries": ["text"],
+      "queries": [{"command": "text", "before": ["count", null], "after": ["count", null], "decides": "flag"}],
       "timeline": [{"at": "time", "at_us": "count", "what": "text", "operation_id": ["text", null],
                     "attempt": ["count", null], "detail": ["text", null]}],
       "backlog": [{"at_us": "count", "waiting": "count", "in_hand": "count"}],
@@ -57,12 +58,15 @@ constexpr std::string_view record_form = R"({
       "late": [{"at": "time", "operation_id": "text", "receive": "count", "token": "text"}],
       "handled": [{"receives": "count", "handled": "count", "tried_again": "count", "held": "count", "late": "count",
                    "reconciled": "count", "resolved": "count"}, null],
+      "events_dropped": "count",
       "evidence": [{
         "scenario": "text", "operation_id": ["text", null], "tag": ["text", null], "sender": ["text", null],
         "sequence": "count", "attempt": "count", "publish_at": ["time", null], "consume_at": ["time", null],
-        "commit_at": ["time", null], "acknowledgement_at": ["time", null], "rows_written": ["count", null],
+        "commit_at": ["time", null], "commit_shown_by": ["text", null], "acknowledgement_at": ["time", null],
+        "rows_before": ["count", null], "rows_written": ["count", null],
         "outcome": ["text", null], "final_outcome": ["text", null], "killed": ["text", null], "log": ["text", null]}]}]
-  }
+  },
+  "reviews": [{"by": "text", "at": "time", "decision": "text", "note": "text", "sha256": "text"}]
 })";
 
 Json form_of_expected(bool is_control) {
@@ -137,6 +141,17 @@ void hold_to_form(const Json &form, const Json &value, const std::string &path, 
 std::vector<std::string> problems_of_form(const Json &record) {
   Problems problems;
   hold_to_form(Json::parse(record_form), record, "", problems);
+  if (!problems.empty()) return problems;
+  if (record.at("reviews").size() > reviews_max)
+    problems.push_back("reviews: has more than " + std::to_string(reviews_max) + " entries");
+  const Json &observed = record.at("observed").at("scenarios");
+  for (std::size_t at = 0; at < observed.size(); ++at) {
+    for (const std::string list : {"timeline", "processes", "queries"}) {
+      if (observed[at].at(list).size() <= timeline_entries_max) continue;
+      problems.push_back("observed.scenarios[" + std::to_string(at) + "]." + list + ": has more than " +
+                         std::to_string(timeline_entries_max) + " entries");
+    }
+  }
   if (!problems.empty()) return problems;
   const Json &scenarios = record.at("facts").at("scenarios");
   for (std::size_t at = 0; at < scenarios.size(); ++at) {

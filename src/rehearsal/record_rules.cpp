@@ -1,6 +1,7 @@
 #include "rehearsal/record_rules.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,6 +11,7 @@
 #include "rehearsal/effects.hpp"
 #include "rehearsal/evidence.hpp"
 #include "rehearsal/files.hpp"
+#include "rehearsal/limits.hpp"
 #include "rehearsal/page.hpp"
 #include "rehearsal/plan.hpp"
 #include "rehearsal/record.hpp"
@@ -81,8 +83,10 @@ public:
     verify_plan();
     verify_failing_insert();
     verify_measures();
+    verify_reviews();
     for (std::size_t at = 0; at < std::min(scenarios_.size(), observed_.size()); ++at)
       verify_scenario(scenarios_[at], observed_[at]);
+    expect_content("record.json", text_of(record_));
     expect_content("evidence.csv", csv_of(evidence_of(record_)));
     expect_content("record.html", render_html(record_));
     return std::move(problems_);
@@ -118,6 +122,24 @@ private:
     }
   }
 
+  // Each review seals the record as it stood before, with the reviews before it: so the evidence that was reviewed is
+  // the one whose SHA-256 was kept.
+  void verify_reviews() {
+    Json before = record_;
+    Json &left = before.at("reviews");
+    for (std::size_t at = record_.at("reviews").size(); at > 0; --at) {
+      const Json review = left.back();
+      const std::string place = "reviews[" + std::to_string(at - 1) + "]";
+      left.erase(left.size() - 1);
+      expect(review.at("sha256") == hex_sha256(text_of(before)),
+             place + ".sha256: is not that of the record before the review");
+      expect(review.at("decision") == decision_accepted || review.at("decision") == decision_rejected,
+             place + ".decision: is neither accepted nor rejected");
+      const Json &earlier = left.empty() ? record_.at("observed").at("ended_at") : left.back().at("at");
+      expect(review.at("at") >= earlier, place + ".at: is older than what was reviewed");
+    }
+  }
+
   // --- One scenario -----------------------------------------------------------------------------------------------
 
   void verify_scenario(const Json &facts, const Json &observed) {
@@ -131,6 +153,10 @@ private:
       verify_row(name + ": evidence[" + std::to_string(at) + "]", facts, rows[at]);
     verify_timeline(name, observed);
     verify_outside(name, facts, observed);
+    verify_rows_before(name, rows);
+    verify_queries(name, facts, observed.at("queries"));
+    expect(observed.at("events_dropped") == 0 || facts.at("status") == "failed",
+           name + ": status: events were dropped, and it did not fail");
     if (facts.at("seen").is_null()) return verify_unseen(name, facts, rows);
     if (facts.at("is_control") == true) {
       verify_control(name, facts);
@@ -222,6 +248,35 @@ private:
            name + ": seen.effects does not follow from the effects at the provider");
   }
 
+  void verify_rows_before(const std::string &name, const Json &rows) {
+    const std::vector<Json> before = rows_before(rows);
+    for (std::size_t at = 0; at < before.size(); ++at) {
+      expect(rows[at].at("rows_before") == before[at],
+             name + ": evidence[" + std::to_string(at) + "].rows_before: does not follow from the commits");
+    }
+  }
+
+  // One count decides, and the facts say what it has counted.
+  void verify_queries(const std::string &name, const Json &facts, const Json &queries) {
+    const Json &seen = facts.at("seen");
+    if (queries.empty()) return expect(seen.is_null() || !facts.at("why").is_null(), name + ": queries: there is none");
+    std::vector<Json> deciding;
+    std::copy_if(queries.begin(), queries.end(), std::back_inserter(deciding),
+                 [](const Json &query) { return query.at("decides") == true; });
+    if (deciding.size() != 1) return expect(false, name + ": queries: not one of them decides");
+    const Json &before = deciding.front().at("before");
+    const Json &after = deciding.front().at("after");
+    if (before.is_null() || after.is_null() || after < before)
+      return expect(false, name + ": queries: the one that decides has counted nothing");
+    if (seen.is_null()) return;
+    if (facts.at("is_control") == true) {
+      const auto made = after.get<std::uint64_t>() - before.get<std::uint64_t>();
+      return expect(seen.at("effects") <= made, name + ": seen.effects are more than were counted");
+    }
+    expect(facts.at("effects_before") == before && facts.at("effects_after") == after,
+           name + ": effects_before and effects_after are not those of the count that decides");
+  }
+
   // What someone else's worker says of its effects holds only where it passed. Where the effects are at a provider, a
   // row was written for each job of which somebody was told success.
   void verify_rows_written(const std::string &name, const Json &facts, std::uint64_t written) {
@@ -273,6 +328,7 @@ private:
     expect(written.is_null() || written == 0 || written == 1, place + ".rows_written: is neither 0 nor 1");
     expect((written == 1) == (committed || outcome == "stored"),
            place + ".rows_written: does not follow from commit_at and outcome");
+    expect(committed == !row.at("commit_shown_by").is_null(), place + ".commit_shown_by: does not go with commit_at");
     const bool accepted = outcome == "accepted";
     expect(!committed || outcome.is_null() || outcome == "stored" || accepted,
            place + ".outcome: is not that of a commit");
@@ -293,10 +349,13 @@ private:
   // The line of the event stream speaks of this delivery.
   void verify_log(const std::string &place, const Json &row) {
     const Json &log = row.at("log");
-    expect(log.is_null() == row.at("outcome").is_null(), place + ".log: does not go with the outcome");
+    expect(!log.is_null() || row.at("outcome").is_null(), place + ".log: does not go with the outcome");
     if (log.is_null()) return;
     const Json line = parse_json(log.get<std::string>());
     if (!line.is_object()) return expect(false, place + ".log: is no event");
+    // A worker that was killed has told no more than that it took the delivery.
+    const bool is_cut_short = !row.at("killed").is_null() && text_in(line, "event") == "delivery.consumed";
+    expect(!row.at("outcome").is_null() || is_cut_short, place + ".log: does not go with the outcome");
     const std::string part = place + ".";
     for (const std::string key : {"operation_id", "tag", "sender", "sequence", "attempt", "outcome"})
       expect(!line.contains(key) || line.at(key) == row.at(key), part + key, "is not that of its log");
@@ -363,7 +422,7 @@ private:
   // The content of a file that is copied into the record.
   std::optional<std::string> held_text(const Json &named) {
     const std::string name = named.at("file");
-    const auto text = read_file(directory_ / std::filesystem::path(name).filename());
+    const auto text = read_file(directory_ / std::filesystem::path(name).filename(), seeds_bytes_max);
     expect(text && hex_sha256(*text) == named.at("sha256"), name + ": its SHA-256 is not that of the record");
     return text ? std::optional(*text) : std::nullopt;
   }
@@ -387,6 +446,9 @@ private:
                    [](const ScenarioPlan &scenario, const Json &facts) { return facts.at("name") == scenario.name; });
     if (!same) return expect(false, "scenarios: are not those of " + plan.file + " in its order");
     for (std::size_t at = 0; at < planned.size(); ++at) {
+      const Scenario &scenario = *find_scenario(planned[at].name);
+      expect(scenarios_[at].at("jobs") == jobs_of(scenario, plan.seeds, planned[at].copies),
+             planned[at].name + ": jobs are not those of the seeds");
       const ScenarioCounts expected = scenarios_[at].at("expected");
       expect(expected == planned[at].expected, planned[at].name + ": expected is not what " + plan.file + " says");
     }
@@ -428,7 +490,7 @@ private:
   }
 
   void expect_content(const std::string &name, const std::string &content) {
-    const auto held = read_file(directory_ / name);
+    const auto held = read_file(directory_ / name, content.size());
     expect(held && *held == content, name + ": is not what record.json says");
   }
 

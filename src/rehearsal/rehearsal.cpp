@@ -10,11 +10,11 @@
 #include "rehearsal/conclusions.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/machine.hpp"
+#include "rehearsal/plan_check.hpp"
 #include "rehearsal/record.hpp"
 #include "rehearsal/scenario_run.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/stage.hpp"
-#include "rehearsal/text.hpp"
 #include "rehearsal/time.hpp"
 
 namespace onced::rehearsal {
@@ -81,9 +81,10 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
           {"failing_insert", failing_insert_of(scenarios, observed_scenarios)},
           {"scenarios", std::move(scenarios)},
           {"commands",
-           {{"seed", "onced send " + quoted(setting.plan.seeds.file)},
-            {"rerun", "onced rehearse --rerun RECORD_DIR"},
-            {"verify", "onced rehearse --verify RECORD_DIR"}}},
+           {{"verify", "onced rehearse --verify RECORD_DIR"},
+            {"rerun", std::string("onced rehearse --rerun RECORD_DIR") +
+                          (commands_of(setting.plan).empty() ? "" : " --run-commands")},
+            {"review", "onced rehearse --review RECORD_DIR --by NAME --decision accepted --note TEXT"}}},
           {"cannot_reproduce", cannot_reproduce(played)},
           {"unproven", unproven(played)}};
 }
@@ -139,20 +140,6 @@ void clean_up(const std::filesystem::path &out, bool was_made) {
   if (was_made) std::filesystem::remove(out, ignored);
 }
 
-// A control must name the doubles that it shows, and nothing else may. A handler's scenario needs one.
-Result<void> check(const ScenarioPlan &scenario, const Plan &plan) {
-  const std::string &file = plan.file;
-  if (find_scenario(scenario.name)->needs_handler && plan.worker.command.empty() && plan.handler.command.empty()) {
-    return tl::unexpected(Error{ErrorCode::configuration, file + ": " + scenario.name,
-                                "its jobs are handled, and the plan has no [handler]", "write one"});
-  }
-  const bool is_control = !find_scenario(scenario.name)->guard.empty();
-  if (is_control == scenario.expected.contains("effects_min")) return {};
-  return tl::unexpected(Error{ErrorCode::configuration, file + ": " + scenario.name,
-                              is_control ? "a control without effects_min" : "effects_min, and this is no control",
-                              is_control ? "write expected = { effects_min = N }" : "write effects"});
-}
-
 std::vector<Played> play_all(const Setting &setting, const std::vector<ScenarioPlan> &scenarios,
                              const std::filesystem::path &directory, const Progress &progress) {
   const auto sockets = ScratchDirectory::make("onced-rehearsal", sockets_parent_bytes_max);
@@ -180,7 +167,8 @@ Json record_of(const Setting &setting, const RehearsalOptions &options, const Js
   return {{"format", "onced rehearsal"},
           {"version", record_version},
           {"facts", std::move(facts)},
-          {"observed", std::move(observed)}};
+          {"observed", std::move(observed)},
+          {"reviews", Json::array()}};
 }
 
 } // namespace
@@ -197,9 +185,7 @@ Result<Json> rehearse(const RehearsalOptions &options, const Surroundings &surro
   if (scenarios.empty()) {
     return tl::unexpected(usage(options.only, "the plan has no such scenario", "give one of those in " + plan.file));
   }
-  for (const ScenarioPlan &scenario : scenarios) {
-    if (auto checked = check(scenario, plan); !checked) return tl::unexpected(checked.error());
-  }
+  if (auto checked = check_plan(plan, scenarios); !checked) return tl::unexpected(checked.error());
   const std::filesystem::path out = std::filesystem::absolute(options.out);
   const auto prepared = prepare(out);
   if (!prepared) return tl::unexpected(prepared.error());

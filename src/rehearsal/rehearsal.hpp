@@ -39,8 +39,8 @@ struct Progress {
 
 // Plays the scenarios of a plan, each in a directory of its own below `out`, with processes that end with this one, and
 // returns the record (docs/rehearsal-record.md), of which nothing is written yet. A scenario that fails is a row of the
-// record, not an error. Errors: `usage`: the plan has no scenario `only`, or `out` is not empty; `configuration`:
-// counts that do not go with their scenario; `store_unavailable`: `out` cannot be written to; `timed_out`: it was
+// record, not an error. Errors: `usage`: the plan has no scenario `only`, or `out` is not empty; `configuration`: those
+// of `check_plan`; `store_unavailable`: `out` cannot be written to; `timed_out`: it was
 // interrupted, and nothing is left of it. The calling thread must outlive the call's processes, so it is the program's
 // main thread.
 [[nodiscard]] Result<Json> rehearse(const RehearsalOptions &options, const Surroundings &surroundings, const Plan &plan,

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "rehearsal/companion.hpp"
 #include "rehearsal/evidence.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/text.hpp"
@@ -39,8 +40,16 @@ Json counts_of(const ScenarioCounts &counts) {
 
 // What a scenario has left to be counted.
 struct Counted {
-  EffectCounts effects;
+  std::uint64_t before = 0; // in the store
+  EffectCounts effects;     // in the store
+  std::uint64_t at_provider_before = 0;
+  std::uint64_t at_provider = 0;
   std::uint64_t late = 0;
+  bool is_at_provider = false; // where its effects are
+
+  [[nodiscard]] std::uint64_t first() const { return is_at_provider ? at_provider_before : before; }
+  [[nodiscard]] std::uint64_t last() const { return is_at_provider ? at_provider : effects.results; }
+  [[nodiscard]] std::uint64_t made() const { return last() - first(); }
 };
 
 ScenarioCounts seen_of(const std::vector<Json> &told, const Counted &counted) {
@@ -50,7 +59,7 @@ ScenarioCounts seen_of(const std::vector<Json> &told, const Counted &counted) {
   for (const Json &line : told) {
     ++seen[line["outcome"].get<std::string>()];
   }
-  seen["effects"] = counted.effects.results;
+  seen["effects"] = counted.made();
   seen["dead_letters"] = counted.effects.dead_letters;
   seen["late"] = counted.late;
   return seen;
@@ -80,13 +89,23 @@ Json processes_of(const Stage &stage) {
   return processes;
 }
 
-Json queries_of(const Stage &stage, const Scenario &scenario) {
-  Json queries = Json::array({joined(stage.count_command())});
-  if (scenario.has_provider) queries.push_back(joined({"wc", "-l", stage.effects_file()}));
+// The commands that count, with what they have counted; one of them decides. The last is no part of onced, and is left
+// to whoever wants to count without it.
+Json queries_of(const Stage &stage, const Scenario &scenario, const Counted &counted) {
+  Json queries = Json::array({{{"command", joined(stage.count_command())},
+                               {"before", counted.before},
+                               {"after", counted.effects.results},
+                               {"decides", !counted.is_at_provider}}});
+  if (scenario.has_provider) {
+    queries.push_back({{"command", joined({"wc", "-l", stage.effects_file()})},
+                       {"before", counted.at_provider_before},
+                       {"after", counted.at_provider},
+                       {"decides", counted.is_at_provider}});
+  }
   if (!stage.setting().is_foreign()) {
     const std::string database = "--db=" + (stage.data() / "db").string();
-    queries.push_back(joined({"ldb", database, "--column_family=operations", "scan", "--hex", "--no_value"}) +
-                      " | wc -l");
+    const std::string scan = joined({"ldb", database, "--column_family=operations", "scan", "--hex", "--no_value"});
+    queries.push_back({{"command", scan + " | wc -l"}, {"before", nullptr}, {"after", nullptr}, {"decides", false}});
   }
   return queries;
 }
@@ -117,6 +136,7 @@ Played unplayed(const Setting &setting, const ScenarioPlan &plan, const Scenario
                   {"status", "skipped"},
                   {"why", nullptr},
                   {"kill_point", null_or(scenario.kill_point)},
+                  {"jobs", jobs_of(scenario, setting.plan.seeds, plan.copies)},
                   {"expected", counts_of(plan.expected)},
                   {"seen", nullptr},
                   {"differences", Json::array()},
@@ -127,7 +147,7 @@ Played unplayed(const Setting &setting, const ScenarioPlan &plan, const Scenario
                      {"directory", nullptr},     {"endpoints", nullptr},      {"processes", Json::array()},
                      {"queries", Json::array()}, {"timeline", Json::array()}, {"backlog", Json::array()},
                      {"effects", Json::array()}, {"late", Json::array()},     {"handled", nullptr},
-                     {"evidence", Json::array()}};
+                     {"events_dropped", 0},      {"evidence", Json::array()}};
   return played;
 }
 
@@ -143,8 +163,8 @@ void fill_counts(Json &facts, const std::vector<Json> &told, const ScenarioPlan 
   facts["differences"] = differences_of(plan.expected, seen);
   facts["status"] = facts["differences"].empty() ? "passed" : "failed";
   facts["seen"] = counts_of(seen);
-  facts["effects_before"] = 0; // the directory was fresh
-  facts["effects_after"] = counted.effects.results;
+  facts["effects_before"] = counted.first();
+  facts["effects_after"] = counted.last();
   facts["outcomes"] = outcomes_of(told);
 }
 
@@ -178,33 +198,40 @@ std::size_t false_acknowledgements(const Evidence &evidence) {
   return count;
 }
 
-void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
-  Counted counted{.effects = stage.count()};
+void fill(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario, Counted counted) {
+  counted.effects = stage.count();
   const auto evidence = gather_evidence(stage, scenario.has_backlog);
   if (!evidence) throw StageFailure("the evidence cannot be read: " + describe(evidence.error()));
-  if (scenario.has_provider) counted.effects.results = evidence->effects.size();
+  counted.at_provider = evidence->effects.size();
   counted.late = evidence->late.size();
+  if (counted.last() < counted.first()) throw StageFailure("there are fewer effects after the run than before");
   if (scenario.guard.empty()) {
     fill_counts(played.facts, told_to_senders(stage, scenario), plan, counted);
   } else {
-    fill_control(played.facts, stage, plan, counted.effects.results);
+    fill_control(played.facts, stage, plan, counted.made());
   }
-  if (evidence->in_hand_max > burst_window_jobs) throw StageFailure("more jobs were in hand at once than the window");
-  if (false_acknowledgements(*evidence) > 0)
-    throw StageFailure("acknowledgements came while the store was unavailable");
   played.observed["timeline"] = evidence->timeline;
   played.observed["backlog"] = evidence->backlog;
   played.observed["effects"] = evidence->effects;
   played.observed["late"] = evidence->late;
   played.observed["handled"] = stage.handled();
   played.observed["evidence"] = evidence->rows;
-  played.observed["queries"] = queries_of(stage, scenario);
+  played.observed["events_dropped"] = stage.events_dropped();
+  played.observed["queries"] = queries_of(stage, scenario, counted);
+  if (played.observed["events_dropped"] > 0) throw StageFailure("events could not be written, so they are no evidence");
+  if (evidence->in_hand_max > burst_window_jobs) throw StageFailure("more jobs were in hand at once than the window");
+  if (false_acknowledgements(*evidence) > 0)
+    throw StageFailure("acknowledgements came while the store was unavailable");
 }
 
 void play_to_its_end(Played &played, Stage &stage, const ScenarioPlan &plan, const Scenario &scenario) {
   const Patience &patience = stage.setting().patience;
   played.observed["endpoints"] = {{"jobs", stage.jobs_endpoint()}, {"replies", stage.replies_endpoint()}};
   try {
+    Counted counted;
+    counted.is_at_provider = scenario.has_provider;
+    counted.before = stage.count_before();
+    counted.at_provider_before = stage.count_at_provider();
     scenario.play(stage);
     if (scenario.needs_handler) stage.count_handled();
     stage.stop_worker();
@@ -212,7 +239,7 @@ void play_to_its_end(Played &played, Stage &stage, const ScenarioPlan &plan, con
     stage.stop_provider();
     patience.check();
     stage.leave_disk();
-    fill(played, stage, plan, scenario);
+    fill(played, stage, plan, scenario, counted);
   } catch (const Interrupted &) {
     throw;
   } catch (const StageUnavailable &) {
@@ -248,10 +275,10 @@ Played play_on_stage(const Setting &setting, const ScenarioPlan &plan, const std
 
 Played play_control(const Setting &setting, const ScenarioPlan &plan, const std::filesystem::path &directory,
                     const std::filesystem::path &sockets, const Scenario &scenario, const Played &blank) {
-  const std::string command = setting.command + "-unguarded";
-  if (!std::filesystem::exists(command)) {
+  const std::string command = companion_of(setting.command, "unguarded");
+  if (command.empty()) {
     Played skipped = blank;
-    skipped.facts["why"] = "the unguarded worker, onced-unguarded, is not beside onced";
+    skipped.facts["why"] = "the unguarded worker, onced-unguarded, is not where onced is";
     return skipped;
   }
   const Plan control = control_plan(setting.plan, std::string(scenario.guard), command);

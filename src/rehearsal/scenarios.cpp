@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <iterator>
+#include <set>
 
 #include "onced/limits.hpp"
 #include "rehearsal/effects.hpp"
@@ -13,6 +14,10 @@ namespace {
 
 // One job after the other, so that which of them a kill meets is no chance.
 const Words one_by_one{"--window", "1"};
+
+std::size_t half_of(std::size_t jobs) {
+  return (jobs + 1) / 2;
+}
 
 void play_sequential(Stage &stage) {
   stage.start_worker();
@@ -132,9 +137,7 @@ std::vector<std::string> multiplied(const Stage &stage) {
 
 // The worker sets no log of its usual size aside, as there is no room for it, so that the disk is full at once.
 void play_store_unavailable(Stage &stage) {
-  constexpr std::size_t jobs_min = 200; // the last page of the log holds the rows of some dozens
   const std::vector<std::string> jobs = multiplied(stage);
-  if (jobs.size() < jobs_min) throw StageFailure("fewer than 200 jobs may still find room: raise copies");
   const SmallDisk &disk = stage.use_small_disk();
   stage.start_worker({"--memory", "1GiB"});
   disk.fill();
@@ -153,7 +156,7 @@ void play_burst(Stage &stage) {
 // what the kernel holds.
 void play_power_loss(Stage &stage) {
   CuttableDisk &disk = stage.use_cuttable_disk();
-  stage.start_worker_to_be_killed("worker.after-commit", (stage.seeds().size() + 1) / 2);
+  stage.start_worker_to_be_killed("worker.after-commit", half_of(stage.seeds().size()));
   Child &sender = stage.start_sender(stage.seeds(), one_by_one);
   stage.await_kill();
   stage.cut_power(disk);
@@ -299,7 +302,7 @@ void play_poison_that_kills(Stage &stage) {
   std::vector<std::string> jobs;
   for (const std::string &seed : stage.seeds()) {
     jobs.push_back(crashing(seed, "", stage.directory() / "good.runs", 0));
-    if (jobs.size() == stage.seeds().size() / 2) jobs.push_back(crashing(seed, "#1", runs, 1000));
+    if (jobs.size() == half_of(stage.seeds().size())) jobs.push_back(crashing(seed, "#1", runs, 1000));
   }
   Child &sender = stage.start_sender(jobs);
   stage.supervise_crashing_worker(sender, runs_max + 2); // the last finds it used up; one more where a stop is slow
@@ -309,12 +312,26 @@ void play_poison_that_kills(Stage &stage) {
 
 constexpr std::string_view no_handlers = "someone else's worker has no handlers of onced's";
 
+std::size_t at_the_first(std::size_t) {
+  return 1;
+}
+std::uint64_t told_each_copy(std::uint64_t jobs, std::uint64_t copies) {
+  return jobs * copies;
+}
+std::uint64_t as_many_as_copies(std::uint64_t copies) {
+  return copies;
+}
+
 constexpr auto all = std::to_array<Scenario>({
     {.name = "sequential", .title = "each seed job once", .play = play_sequential},
-    {.name = "duplicate publish", .title = "the same jobs again within a minute", .play = play_duplicate_publish},
+    {.name = "duplicate publish",
+     .title = "the same jobs again within a minute",
+     .play = play_duplicate_publish,
+     .told = told_each_copy},
     {.name = "duplicates at once",
      .title = "copies of each job from two senders at the same moment",
-     .play = play_duplicates_at_once},
+     .play = play_duplicates_at_once,
+     .told = [](std::uint64_t jobs, std::uint64_t copies) { return 2 * jobs * copies; }},
     {.name = "lost acknowledgement",
      .title = "committed, the reply lost; redelivered after the timeout",
      .play = play_lost_acknowledgement},
@@ -322,39 +339,51 @@ constexpr auto all = std::to_array<Scenario>({
      .title = "the worker killed before its first commit; restarted",
      .play = play_kill_before_commit,
      .kill_point = "worker.before-commit",
-     .foreign_obstacle = "someone else's worker marks no step before its commit"},
+     .foreign_obstacle = "someone else's worker marks no step before its commit",
+     .killed_at = at_the_first},
     {.name = "kill after commit",
      .title = "the worker killed after its first commit, before the reply; restarted",
      .play = play_kill_after_commit,
-     .kill_point = "worker.after-commit"},
+     .kill_point = "worker.after-commit",
+     .killed_at = at_the_first},
     {.name = "kill the sender after the outbox write",
      .title = "the sender killed before its first send; resumed",
      .play = play_kill_sender_after_outbox,
-     .kill_point = "sender.after-outbox"},
+     .kill_point = "sender.after-outbox",
+     .told = nullptr}, // what the first write of the outbox held
     {.name = "kill the sender after send",
      .title = "the sender killed once every job was answered, having heard none of the answers; resumed",
      .play = play_kill_sender_after_send,
      .kill_point = "sender.unheard"},
     {.name = "changed intent",
      .title = "the same ids with other payloads, then the first again",
-     .play = play_changed_intent},
-    {.name = "poison", .title = "bytes that are no job, among good ones", .play = play_poison},
+     .play = play_changed_intent,
+     .told = [](std::uint64_t jobs, std::uint64_t) { return 3 * jobs; }},
+    {.name = "poison",
+     .title = "bytes that are no job, among good ones",
+     .play = play_poison,
+     .told = [](std::uint64_t jobs, std::uint64_t) { return jobs + 2; }},
     {.name = "store unavailable",
      .title = "no space on the worker's disk for a while, with jobs on their way",
      .play = play_store_unavailable,
      .foreign_obstacle = "someone else's worker cannot say when its store is unavailable",
      .may_be_told_either = true, // what became of a write that failed is found out by the next delivery
-     .needs_mounts = true},
+     .needs_mounts = true,
+     .told = told_each_copy,
+     .ids = as_many_as_copies},
     {.name = "burst",
      .title = "more jobs at once than the worker, slowed, can finish",
      .play = play_burst,
      .foreign_obstacle = "someone else's worker does not say which jobs it has in hand",
-     .has_backlog = true},
+     .has_backlog = true,
+     .told = told_each_copy,
+     .ids = as_many_as_copies},
     {.name = "power loss",
      .title = "the worker killed after a commit, and what was not synced lost; restarted on what is left",
      .play = play_power_loss,
      .kill_point = "worker.after-commit",
-     .needs_mounts = true},
+     .needs_mounts = true,
+     .killed_at = half_of},
     {.name = "redrive",
      .title = "a dead letter, redriven after its cause is fixed; then every job with the same ids",
      .play = play_redrive,
@@ -409,12 +438,15 @@ constexpr auto all = std::to_array<Scenario>({
      .foreign_obstacle = no_handlers,
      .may_be_told_either = true,
      .needs_handler = true,
-     .has_provider = true},
+     .has_provider = true,
+     .makes_types = true},
     {.name = "poison that kills",
      .title = "a job among good ones whose handler ends its worker each time; started again each time",
      .play = play_poison_that_kills,
      .foreign_obstacle = no_handlers,
-     .may_be_told_either = true},
+     .may_be_told_either = true,
+     .makes_types = true,
+     .told = [](std::uint64_t jobs, std::uint64_t) { return jobs + 1; }},
     {.name = "unguarded memory under a kill",
      .title = "the control: seen ids in memory; killed after an effect, restarted",
      .play = play_kill_after_commit,
@@ -431,6 +463,16 @@ constexpr auto all = std::to_array<Scenario>({
 std::string told_as(const Scenario &scenario, const std::string &outcome) {
   const bool is_success = outcome == "stored" || outcome == "duplicate";
   return scenario.may_be_told_either && is_success ? "settled" : outcome;
+}
+
+std::uint64_t jobs_of(const Scenario &scenario, const Seeds &seeds, unsigned copies) {
+  if (!scenario.guard.empty())
+    return std::set<std::string>(seeds.operation_ids.begin(), seeds.operation_ids.end()).size();
+  std::set<std::string> keys;
+  for (const std::string &line : seeds.lines) {
+    if (const auto key = key_of(line)) keys.emplace(key->bytes);
+  }
+  return keys.size() * scenario.ids(copies);
 }
 
 std::span<const Scenario> scenarios() {

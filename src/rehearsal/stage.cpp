@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "rehearsal/companion.hpp"
 #include "rehearsal/conclusions.hpp"
 #include "rehearsal/effects.hpp"
 #include "rehearsal/text.hpp"
@@ -170,7 +171,7 @@ void Stage::on_mark(Child &worker, const std::string &line, std::size_t killed_a
     const std::scoped_lock lock(mutex_);
     const std::size_t id = line.find_first_not_of(' ', mark.size());
     if (marks_.size() < marks_max)
-      marks_.push_back({id == std::string::npos ? "" : line.substr(id), setting_.patience.clock().wall()});
+      marks_.push_back({id == std::string::npos ? "" : line.substr(id), setting_.patience.clock().wall(), line});
     marks = marks_.size();
   }
   if (marks == killed_at_mark) {
@@ -186,8 +187,8 @@ std::vector<Mark> Stage::marks() {
 }
 
 void Stage::supervise_crashing_worker(Child &sender, unsigned starts_max) {
-  const std::string program = setting_.command + "-crashing";
-  if (!std::filesystem::exists(program)) throw StageUnavailable("onced-crashing is not beside onced");
+  const std::string program = companion_of(setting_.command, "crashing");
+  if (program.empty()) throw StageUnavailable("onced-crashing is not where onced is");
   for (unsigned starts = 0; sender.is_running(); ++starts) {
     if (starts == starts_max) throw StageFailure("the worker was ended by its handler time and again");
     worker_ = &start("worker", {program, "--data", data(), "--jobs", jobs_endpoint(), "--replies", replies_endpoint()});
@@ -480,6 +481,42 @@ EffectCounts Stage::count() {
   const auto results = number("results");
   if (!results) throw StageFailure("the count query printed no results");
   return {.results = *results, .dead_letters = number("dead_letters").value_or(0)};
+}
+
+std::uint64_t Stage::count_before() {
+  if (!setting_.is_foreign()) return std::filesystem::exists(data()) ? count().results : 0;
+  std::filesystem::create_directories(data());
+  const Words &query = setting_.plan.worker.count;
+  const bool is_of_data = std::any_of(query.begin(), query.end(),
+                                      [](const std::string &word) { return word.find("{data}") != std::string::npos; });
+  try {
+    return count().results;
+  } catch (const StageFailure &) {
+    if (!is_of_data || !std::filesystem::is_empty(data())) throw;
+    return 0;
+  }
+}
+
+std::uint64_t Stage::count_at_provider() const {
+  return effects_in(effects_file(), {}, "").size();
+}
+
+// In the stream itself or, where nothing more could be written to it, in the log.
+std::uint64_t Stage::events_dropped() const {
+  std::vector<std::filesystem::path> files = sender_events_;
+  files.insert(files.end(), {worker_events(), directory_ / "worker.log", directory_ / "sender.log"});
+  std::uint64_t dropped = 0;
+  for (const std::filesystem::path &path : files) {
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+      const Json event = parse_json(line);
+      if (!event.is_object() && line.find(" events.dropped dropped=") != std::string::npos) ++dropped; // a log as text
+      if (!event.is_object() || text_in(event, "event") != "events.dropped") continue;
+      const Json count = event.value("dropped", Json());
+      dropped += count.is_number_unsigned() ? count.get<std::uint64_t>() : 1;
+    }
+  }
+  return dropped;
 }
 
 } // namespace onced::rehearsal

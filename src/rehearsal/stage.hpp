@@ -45,6 +45,7 @@ struct Kill {
 struct Mark {
   std::string operation_id;
   WallTime at;
+  std::string line = {}; // as it was printed
 };
 
 // Something that befell the worker.
@@ -108,7 +109,8 @@ public:
   // its mark.
   void start_worker_to_be_killed(const std::string &point, std::size_t arrival = 1);
   // Starts onced-crashing in the worker's place, again whenever its handler has ended it, until the sender has ended.
-  // Throws StageUnavailable where it is not beside onced, and StageFailure where it takes more starts than so many.
+  // Throws StageUnavailable where it is not installed with onced, and StageFailure where it takes more starts than so
+  // many.
   void supervise_crashing_worker(Child &sender, unsigned starts_max);
   // SIGTERM, and its end.
   void stop_worker();
@@ -169,6 +171,11 @@ public:
 
   // The rows that there are now, by the count query.
   [[nodiscard]] EffectCounts count();
+  // The rows that there are before the first process, likewise. No rows where there is no data directory yet, or where
+  // someone else's count query finds nothing to count in an empty one.
+  [[nodiscard]] std::uint64_t count_before();
+  // The effects in the provider's file.
+  [[nodiscard]] std::uint64_t count_at_provider() const;
 
   // What has been left behind, for the record.
   [[nodiscard]] const std::vector<std::unique_ptr<Child>> &children() const { return children_; }
@@ -184,6 +191,8 @@ public:
   [[nodiscard]] std::filesystem::path effects_file() const { return directory_ / "effects.jsonl"; }
   // The settlements that the worker has refused, as its log tells them.
   [[nodiscard]] std::vector<Json> late() const;
+  // How many events the processes could not write, as they tell.
+  [[nodiscard]] std::uint64_t events_dropped() const;
   [[nodiscard]] std::filesystem::path worker_events() const { return directory_ / "worker.events.jsonl"; }
   [[nodiscard]] const std::vector<std::filesystem::path> &sender_events() const { return sender_events_; }
   [[nodiscard]] std::string jobs_endpoint() const { return "ipc://" + (sockets_ / "jobs").string(); }

@@ -2,8 +2,11 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <utility>
 
+#include "onced/digest.hpp"
+#include "onced/ids.hpp"
 #include "onced/job.hpp"
 #include "onced/store.hpp"
 
@@ -26,21 +29,32 @@ std::vector<Told> stream_in(const std::filesystem::path &path) {
   return stream;
 }
 
-Micros committed_at(Store &store, const std::string &line, Job &job, Result<void> &result) {
+// The committed row of a job; nothing: it has none.
+Result<std::optional<OperationRow>> committed_row(Store &store, const std::string &line, Job &job) {
   std::string bytes;
   nlohmann::json::to_msgpack(nlohmann::json::parse(line), bytes);
   JobParser parser;
-  if (!parser.parse(bytes, job)) return 0;
+  if (!parser.parse(bytes, job)) return std::nullopt;
   Key key;
   assign_key(job, key);
-  const auto row = store.get(key);
-  if (!row) result = tl::unexpected(row.error());
-  const bool committed = row && *row && (*row)->phase == Phase::committed;
-  return committed ? micros_of((*row)->committed_at) : 0;
+  auto row = store.get(key);
+  if (row && *row && (*row)->phase != Phase::committed) return std::nullopt;
+  return row;
 }
 
-// Of each job that was sent, when its row was committed.
-Result<std::map<std::string, Micros>> read_commits(Stage &stage) {
+// What of a row shows that it was committed, and when.
+std::string shown_row(const OperationRow &row) {
+  return Json{{"row",
+               {{"operation_id", row.operation_id},
+                {"phase", name_of(row.phase)},
+                {"digest", to_hex(row.digest.view())},
+                {"committed_at", iso_time(row.committed_at)},
+                {"worker_build", row.worker_build}}}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Of each job that was sent, its row and when it was committed.
+Result<void> read_commits(Stage &stage, Traces &traces) {
   auto lock = DirectoryLock::take(stage.data(), DirectoryLock::Mode::shared);
   if (!lock) return tl::unexpected(lock.error());
   SystemRandom random;
@@ -49,15 +63,16 @@ Result<std::map<std::string, Micros>> read_commits(Stage &stage) {
   options.read_only = true;
   const auto store = Store::open(options, stage.setting().patience.clock(), random);
   if (!store) return tl::unexpected(store.error());
-  std::map<std::string, Micros> commits;
   Job job;
-  Result<void> result;
   for (const std::string &line : stage.jobs()) {
-    const Micros at = committed_at(**store, line, job, result);
-    if (!result) return tl::unexpected(result.error());
-    if (at != 0) commits[std::string(job.operation_id)] = at;
+    const auto row = committed_row(**store, line, job);
+    if (!row) return tl::unexpected(row.error());
+    if (!*row) continue;
+    const std::string id(job.operation_id);
+    traces.commits[id] = micros_of((*row)->committed_at);
+    traces.rows[id] = shown_row(**row);
   }
-  return commits;
+  return {};
 }
 
 } // namespace
@@ -78,9 +93,7 @@ Result<Traces> read_traces(Stage &stage) {
   traces.redriven = stage.redriven();
   traces.effects = effects_in(stage.effects_file(), stage.jobs(), stage.setting().plan.seeds.type);
   if (!traces.worker_tells) return traces;
-  auto commits = read_commits(stage);
-  if (!commits) return tl::unexpected(commits.error());
-  traces.commits = std::move(*commits);
+  if (auto read = read_commits(stage, traces); !read) return tl::unexpected(read.error());
   return traces;
 }
 

@@ -37,8 +37,9 @@ struct Traces {
   std::vector<Killed> kills;
   std::vector<Mark> marks;
   std::vector<Redriven> redriven;
-  std::vector<Effect> effects;           // in the order in which the provider had them
-  std::map<std::string, Micros> commits; // of a worker that tells, by operation id: what the rows say
+  std::vector<Effect> effects;             // in the order in which the provider had them
+  std::map<std::string, Micros> commits;   // of a worker that tells, by operation id: what the rows say
+  std::map<std::string, std::string> rows; // likewise: the row, as JSON
 };
 
 // Reads them; the scenario's processes have ended. A last line that a kill cut short is left out. Errors: those of the

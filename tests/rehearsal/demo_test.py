@@ -10,7 +10,9 @@ import io
 import json
 import os
 import pathlib
+import pty
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -22,12 +24,13 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PLAN = ROOT / "tools/rehearsals/demo/plan.toml"
 ONCED = os.path.abspath(os.environ.get("ONCED_COMMAND", "build/release/onced"))
+RENDER = os.path.abspath(os.environ.get("RENDER_PAGE", "build/release/render_page"))
 PATIENCE_S = 240
 SEED = 20261130
 EDITS_OF_A_KIND = 3
 FILES = ("record.json", "record.html", "evidence.csv", "plan.toml", "jobs.jsonl")
 MAY_BE_SKIPPED = ("store unavailable", "power loss")
-USAGE, DATA, INTERNAL, TRY_AGAIN = 64, 65, 70, 75
+USAGE, DATA, INTERNAL, TRY_AGAIN, CONFIGURATION = 64, 65, 70, 75, 78
 
 
 def end_with_parent():
@@ -148,6 +151,7 @@ class Edits:
             self.add(kind + "expected", (*path, "expected", key), self.another(value), name, "expected")
         for key, value in (facts["seen"] or {}).items():
             self.add(kind + "seen", (*path, "seen", key), self.another(value), name, "" if key == "dead_letters" else f"seen.{key}")
+        self.add("jobs", (*path, "jobs"), facts["jobs"] + 1, name, "jobs")
         for key in ("effects_before", "effects_after"):
             self.add(key, (*path, key), 1 if facts[key] is None else facts[key] + 1, name, "effects")
         for at, outcome in enumerate(facts["outcomes"]):
@@ -159,6 +163,8 @@ class Edits:
     def add_of_row(self, path, facts, row):
         name, place = facts["name"] + ":", f"evidence[{path[-1]}]"
         self.add("row's scenario", (*path, "scenario"), "another", name, place)
+        self.add("row's rows_before", (*path, "rows_before"), (row["rows_before"] or 0) + 1, name, place)
+        self.add("row's commit_shown_by", (*path, "commit_shown_by"), None if row["commit_shown_by"] else "a row", name, place)
         self.add("row's rows_written", (*path, "rows_written"), 0 if row["rows_written"] else 1, name, place)
         if row["operation_id"] is not None:
             self.add("row's id", (*path, "operation_id"), "another", name, "another is none of the seeds")
@@ -166,7 +172,8 @@ class Edits:
             self.add("row's outcome", (*path, "outcome"), "stored", name, place)
         else:
             log = json.loads(row["log"])
-            self.add("row's log", (*path, "log"), None, name, place)
+            if row["outcome"] is not None:
+                self.add("row's log", (*path, "log"), None, name, place)
             self.add("row's log", (*path, "log"), json.dumps(log | {"outcome": "another"}), name, place)
             for key in log.keys() & {"tag", "sender", "sequence", "attempt", "outcome"}:
                 self.add(f"row's {key}", (*path, key), self.another(row[key]), name, place)
@@ -183,6 +190,12 @@ class Edits:
             self.add("row's acknowledgement_at", (*path, "acknowledgement_at"), row["publish_at"], name)
 
     def add_of_outside(self, path, name, observed):
+        for at, query in enumerate(observed["queries"]):
+            self.add("which count decides", (*path, "queries", at, "decides"), not query["decides"], name + ":", "queries")
+            if query["decides"]:
+                self.add("what was counted", (*path, "queries", at, "before"), query["after"] + 1, name + ":", "queries")
+        if observed["evidence"]:
+            self.add("events_dropped", (*path, "events_dropped"), 1, name + ":", "status")
         for at, effect in enumerate(observed["effects"]):
             for key in ("key", "operation_id"):
                 self.add(f"effect's {key}", (*path, "effects", at, key), self.another(effect[key]), name + ":", f"effects[{at}]")
@@ -346,6 +359,114 @@ class Demo(unittest.TestCase):
     def test_the_control_commits_the_job_again_after_its_kill(self):
         self.assert_in_order("unguarded memory under a kill", "publish", "commit", "kill", "restart", "redelivery", "commit")
 
+    # --- What is counted --------------------------------------------------------------------------------------------
+
+    def test_the_killed_delivery_tells_its_log_and_its_row_and_what_was_there_before(self):
+        rows = self.scenario("kill after commit")[1]["evidence"]
+        killed, = [row for row in rows if row["killed"]]
+        again, = [row for row in rows if row["operation_id"] == killed["operation_id"] and not row["killed"]]
+        self.assertEqual(("delivery.consumed", 0, 1), (json.loads(killed["log"])["event"], killed["rows_before"], killed["rows_written"]))
+        self.assertEqual(killed["operation_id"], json.loads(killed["commit_shown_by"])["row"]["operation_id"])
+        self.assertEqual((1, 0, "duplicate"), (again["rows_before"], again["rows_written"], again["outcome"]))
+
+    def test_one_count_of_each_scenario_decides(self):
+        for facts, observed in zip(self.facts["scenarios"], self.observed["scenarios"]):
+            if facts["seen"] is None:
+                continue
+            count, = [query for query in observed["queries"] if query["decides"]]
+            self.assertEqual(0, count["before"], facts["name"])
+            if not facts["is_control"]:
+                self.assertEqual((0, facts["jobs"]), (facts["effects_before"], count["after"]), facts["name"])
+
+    def test_the_duplicates_that_are_measured_are_the_rows_that_say_so(self):
+        rows = [row for facts, observed in zip(self.facts["scenarios"], self.observed["scenarios"]) if not facts["is_control"] for row in observed["evidence"]]
+        duplicates = [row for row in rows if (row["final_outcome"] or row["outcome"]) == "duplicate"]
+        volume, = [measure for measure in self.observed["measures"] if measure["name"] == "duplicate_volume"]
+        self.assertEqual((len(duplicates), len(rows)), (volume["value"], volume["denominator"]))
+        self.assertGreater(len(duplicates), 0)
+
+    # --- Reviews ----------------------------------------------------------------------------------------------------
+
+    def test_a_review_is_in_the_record_and_the_record_still_fits_together(self):
+        path = self.copied()
+        before = sha256_of(path / "record.json")
+        refused = rehearse("--review", path, "--by", "Kim", "--decision", "rejected")
+        self.assertEqual((USAGE, before), (refused.returncode, sha256_of(path / "record.json")), refused.stderr)
+        reviewed = rehearse("--review", path, "--by", "Kim", "--decision", "rejected", "--note", "too few jobs")
+        self.assertEqual(0, reviewed.returncode, reviewed.stderr)
+        record = json.loads((path / "record.json").read_text())
+        review, = record["reviews"]
+        self.assertEqual(("Kim", "rejected", "too few jobs", before), tuple(review[key] for key in ("by", "decision", "note", "sha256")))
+        self.assertLess(self.observed["ended_at"], review["at"])
+        self.assertEqual([], problems_of(rehearse("--verify", path)))
+        self.assertIn("too few jobs", (path / "record.html").read_text())
+        review["decision"] = "accepted"
+        (path / "record.json").write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
+        self.assertEqual(1, rehearse("--verify", path).returncode)
+
+    # --- A stranger's record ----------------------------------------------------------------------------------------
+
+    def stranger(self):
+        """A record that fits together, of a worker whose command leaves a trace; and the trace."""
+        path = self.fresh("stranger")
+        trace = path / "trace"
+        plan = self.plan_with({"command": ["sh", "-c", f"touch {trace}; exit 3"], "count": ["echo", '{"results":12}']}, "sequential")
+        rehearse(plan, "--out", path / "record", "--fast")
+        self.assertEqual([], problems_of(rehearse("--verify", path / "record")))
+        trace.unlink()
+        return path / "record", trace
+
+    def test_the_commands_of_a_record_are_shown_and_run_only_if_the_option_says_so(self):
+        record, trace = self.stranger()
+        ended = rehearse("--rerun", record)
+        self.assertEqual((USAGE, False), (ended.returncode, trace.exists()), ended.stderr)
+        self.assertIn(json.dumps(f"touch {trace}; exit 3"), ended.stderr)
+        self.assertIn("--run-commands", ended.stderr)
+        ended = rehearse("--rerun", record, "--run-commands")
+        self.assertEqual((0, True), (ended.returncode, trace.exists()), ended.stderr)
+
+    def test_a_terminal_is_asked_before_a_command_of_a_record_is_run(self):
+        record, trace = self.stranger()
+        for answer, runs in (("no", False), ("yes", True)):
+            ours, theirs = pty.openpty()
+            run = subprocess.Popen([ONCED, "rehearse", "--rerun", record], cwd=ROOT, stdin=theirs, stdout=subprocess.DEVNULL, stderr=theirs,
+                                   preexec_fn=end_with_parent)
+            os.close(theirs)
+            self.addCleanup(os.close, ours)
+            asked = b""
+            while b"Type yes" not in asked:
+                asked += os.read(ours, 4096)
+            os.write(ours, answer.encode() + b"\n")
+            self.assertEqual(0 if runs else USAGE, run.wait(PATIENCE_S))
+            self.assertEqual(runs, trace.exists(), answer)
+
+    def test_a_record_that_does_not_fit_together_runs_nothing(self):
+        record, trace = self.stranger()
+        with open(record / "evidence.csv", "a") as file:
+            file.write("more")
+        ended = rehearse("--rerun", record, "--run-commands")
+        self.assertEqual((DATA, False), (ended.returncode, trace.exists()), ended.stderr)
+        self.assertEqual(["evidence.csv"], [problem.split(":")[0] for problem in problems_of(ended)])
+
+    def test_a_text_that_would_exhaust_stack_or_memory_is_refused(self):
+        path = self.fresh("bombs")
+        dotted = "a" + ".a" * 200_000
+        for name, text, code in (("long.toml", f"{dotted} = 1\n", DATA), ("deep.toml", f"{dotted[:60_000]} = 1\n", CONFIGURATION),
+                                 ("nested.toml", "a = " + "[" * 30_000, CONFIGURATION)):
+            (path / name).write_text(text)
+            ended = rehearse(path / name, "--out", path / "record")
+            self.assertEqual((code, False), (ended.returncode, (path / "record").exists()), (name, ended.stderr))
+        (path / "serve.toml").write_text(f"{dotted[:15_000]} = 1\n")
+        ended = subprocess.run([ONCED, "serve", "--config", path / "serve.toml", "--data", path / "data"], capture_output=True, text=True, timeout=PATIENCE_S)
+        self.assertEqual(CONFIGURATION, ended.returncode, ended.stderr)
+        for name, text in (("values", '{"format":"onced rehearsal","more":[' + "{}," * 10_000_000 + "0]}"), ("bytes", "[" + " " * 60_000_000)):
+            record = path / name
+            record.mkdir()
+            (record / "record.json").write_text(text)
+            ended = subprocess.run([ONCED, "rehearse", "--verify", record], capture_output=True, text=True, timeout=PATIENCE_S,
+                                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30)))
+            self.assertEqual(DATA, ended.returncode, (name, ended.stderr))
+
     # --- Verify -----------------------------------------------------------------------------------------------------
 
     def test_verify_finds_no_problem_and_prints_the_digest(self):
@@ -436,7 +557,7 @@ class Demo(unittest.TestCase):
         good = ["echo", '{"results":12}']
         workers = {
             "the worker ended with exit 3": {"command": ["sh", "-c", "sleep 1000 & exit 3"], "count": good},
-            "the worker ended with exit 127": {"command": ["/nowhere/worker"], "count": good},
+            "the worker ended with exit 127": {"command": ["sh", "-c", "exit 127"], "count": good},
         }
         for why, worker in workers.items():
             path = self.fresh("worker") / "record"
@@ -468,9 +589,21 @@ class Demo(unittest.TestCase):
         verified, played = rehearse("--verify", path), rehearse("--rerun", path)
         self.assertEqual(1, verified.returncode)
         self.assertIn("sequential: evidence: sum-1 is none of the seeds", problems_of(verified))
+        self.assertEqual(DATA, played.returncode, played.stderr)
+
+    def test_a_rerun_names_the_facts_that_differ(self):
+        path = self.directory / "differs"
+        rehearse(PLAN, "--out", path, "--fast", "--only", "sequential")
+        record = json.loads((path / "record.json").read_text())
+        record["facts"]["unproven"][0] = "nothing"
+        text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+        (path / "record.json").write_text(text)
+        (path / "record.html").write_bytes(subprocess.run([RENDER], input=text.encode(), stdout=subprocess.PIPE, check=True).stdout)
+        self.assertEqual([], problems_of(rehearse("--verify", path)))
+        played = rehearse("--rerun", path)
         self.assertEqual(1, played.returncode, played.stderr)
-        differences = [line["difference"] for line in lines_of(played) if "difference" in line]
-        self.assertTrue(any(text.endswith('.operation_id: "sum-1", now "sum-0"') for text in differences), differences)
+        self.assertEqual(['unproven[0]: "nothing", now "%s"' % self.facts["unproven"][0]],
+                         [line["difference"] for line in lines_of(played) if "difference" in line])
 
     def test_the_list_has_every_scenario_of_the_plan(self):
         ended = rehearse("--list")

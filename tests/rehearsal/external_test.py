@@ -116,6 +116,20 @@ class External(unittest.TestCase):
         self.assertEqual((USAGE_OF_PLAN, False), (ended.returncode, os.path.exists(path / "record")), ended.stderr)
         self.assertIn("[handler]", ended.stderr)
 
+    def test_a_type_that_nobody_handles_in_a_scenario_is_refused_before_anything_is_played(self):
+        path = pathlib.Path(tempfile.mkdtemp(dir=self.directory))
+        (path / "plan.toml").write_text(PLAN.read_text() + '[[scenario]]\nname = "sequential"\nexpected = { effects = 12, stored = 12 }\n')
+        (path / "jobs.jsonl").write_bytes((PLAN.parent / "jobs.jsonl").read_bytes())
+        ended = rehearse(path / "plan.toml", "--out", path / "record")
+        self.assertEqual((USAGE_OF_PLAN, False), (ended.returncode, os.path.exists(path / "record")), ended.stderr)
+        self.assertIn('nobody handles the type "charge" in this scenario', ended.stderr)
+
+    def test_the_count_that_decides_is_that_of_the_provider(self):
+        for name, (facts, observed) in self.scenarios.items():
+            count, = [query for query in observed["queries"] if query["decides"]]
+            self.assertEqual(bool(observed["effects"]), count["command"].startswith("wc -l "), name)
+            self.assertEqual((0, facts["seen"]["effects"]), (count["before"], count["after"]), name)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -2,6 +2,7 @@
 // that a rehearsal writes a true record: that is the demo's.
 #include "rehearsal/record.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 
@@ -10,6 +11,7 @@
 #include "rehearsal/conclusions.hpp"
 #include "rehearsal/effects.hpp"
 #include "rehearsal/files.hpp"
+#include "rehearsal/limits.hpp"
 #include "rehearsal/record_form.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "support/temp_directory.hpp"
@@ -69,26 +71,26 @@ constexpr std::string_view small_facts = R"({
   "failing_insert": {"scenario": "kill after commit", "operation_id": "a", "outcome": "duplicate", "branch": "key found under its lock: nothing put"},
   "scenarios": [
     {"name": "sequential", "title": "once", "worker": "onced", "is_control": false, "risk": null, "status": "passed", "why": null,
-     "kill_point": null,
+     "kill_point": null, "jobs": 1,
      "expected": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "seen": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 1, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "differences": [], "effects_before": 0, "effects_after": 1,
      "outcomes": [{"operation_id": "a", "outcome": "stored", "count": 1}]},
     {"name": "kill after commit", "title": "killed", "worker": "onced", "is_control": false, "risk": null, "status": "passed",
-     "why": null, "kill_point": "worker.after-commit",
+     "why": null, "kill_point": "worker.after-commit", "jobs": 1,
      "expected": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "seen": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 0, "duplicate": 1, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "differences": [], "effects_before": 0, "effects_after": 1,
      "outcomes": [{"operation_id": "a", "outcome": "duplicate", "count": 1}]},
     {"name": "redrive", "title": "redriven", "worker": "onced", "is_control": false, "risk": null, "status": "skipped",
-     "why": "no reason", "kill_point": null,
+     "why": "no reason", "kill_point": null, "jobs": 1, "jobs": 1,
      "expected": {"effects": 1, "dead_letters": 0, "late": 0, "stored": 0, "duplicate": 0, "settled": 0, "conflict": 0, "invalid": 0, "failed": 0, "expired": 0},
      "seen": null, "differences": [], "effects_before": null, "effects_after": null, "outcomes": []},
     {"name": "unguarded memory under a kill", "title": "the control", "worker": "unguarded: memory", "is_control": true, "risk": null,
-     "status": "passed", "why": null, "kill_point": null, "expected": {"effects_min": 2},
+     "status": "passed", "why": null, "kill_point": null, "jobs": 1, "expected": {"effects_min": 2},
      "seen": {"effects": 2, "jobs": 1, "double_effects": 1}, "differences": [], "effects_before": null,
      "effects_after": null, "outcomes": []}],
-  "commands": {"seed": "s", "rerun": "r", "verify": "v"}, "cannot_reproduce": ["a"], "unproven": ["b"]
+  "commands": {"verify": "v", "rerun": "r", "review": "w"}, "cannot_reproduce": ["a"], "unproven": ["b"]
 })";
 
 // What an observation is before the processes, the timeline and the evidence of its scenarios.
@@ -110,9 +112,8 @@ std::string branch_of(const std::string &outcome) {
 }
 
 Json row_of(const std::string &scenario, unsigned attempt, unsigned published, const Json &outcome) {
-  Json log;
-  if (outcome.is_string())
-    log = Json{{"attempt", attempt}, {"outcome", outcome}, {"branch", branch_of(outcome)}}.dump();
+  Json log{{"event", "delivery.consumed"}, {"attempt", attempt}};
+  if (outcome.is_string()) log = {{"attempt", attempt}, {"outcome", outcome}, {"branch", branch_of(outcome)}};
   return {{"scenario", scenario},
           {"operation_id", "a"},
           {"tag", "00"},
@@ -122,12 +123,14 @@ Json row_of(const std::string &scenario, unsigned attempt, unsigned published, c
           {"publish_at", at_second(published)},
           {"consume_at", at_second(published)},
           {"commit_at", outcome == "duplicate" ? Json() : Json(at_second(published + 1))},
+          {"commit_shown_by", outcome == "duplicate" ? Json() : Json("{\"row\":1}")},
           {"acknowledgement_at", outcome.is_null() ? Json() : Json(at_second(published + 1))},
+          {"rows_before", 0},
           {"rows_written", outcome == "duplicate" ? 0 : 1},
           {"outcome", outcome},
           {"final_outcome", nullptr},
           {"killed", outcome.is_null() ? Json("worker.after-commit") : Json()},
-          {"log", log}};
+          {"log", log.dump()}};
 }
 
 Json entry(const std::string &what, unsigned second, const Json &operation_id, const Json &attempt) {
@@ -141,19 +144,27 @@ Json entry(const std::string &what, unsigned second, const Json &operation_id, c
 }
 
 Json observed_of(const std::string &scenario, const Json &rows) {
+  const auto written =
+      std::count_if(rows.begin(), rows.end(), [](const Json &row) { return row["rows_written"] == 1; });
+  Json queries = Json::array();
+  if (!rows.empty()) {
+    queries.push_back(
+        {{"command", "onced count"}, {"before", 0}, {"after", static_cast<std::uint64_t>(written)}, {"decides", true}});
+  }
   return {{"name", scenario},         {"started_at", at_second(0)},
           {"ended_at", at_second(9)}, {"directory", "/record/one"},
           {"endpoints", nullptr},     {"processes", Json::array()},
-          {"queries", Json::array()}, {"timeline", Json::array()},
+          {"queries", queries},       {"timeline", Json::array()},
           {"backlog", Json::array()}, {"effects", Json::array()},
           {"late", Json::array()},    {"handled", nullptr},
-          {"evidence", rows}};
+          {"events_dropped", 0},      {"evidence", rows}};
 }
 
 // A worker that was killed after a commit, and a job that was delivered again.
 Json observed_kill(const std::string &scenario, const Json &second_outcome) {
   Json observed =
       observed_of(scenario, Json::array({row_of(scenario, 1, 2, nullptr), row_of(scenario, 2, 5, second_outcome)}));
+  observed["evidence"][1]["rows_before"] = 1;
   observed["processes"].push_back({{"role", "worker"},
                                    {"command", "onced serve"},
                                    {"pid", 1},
@@ -172,7 +183,8 @@ Json small_record() {
   Json record{{"format", "onced rehearsal"},
               {"version", record_version},
               {"facts", Json::parse(small_facts)},
-              {"observed", Json::parse(small_observed)}};
+              {"observed", Json::parse(small_observed)},
+              {"reviews", Json::array()}};
   Json &observed = record["observed"];
   observed["scenarios"] = {observed_of("sequential", Json::array({row_of("sequential", 1, 2, "stored")})),
                            observed_kill("kill after commit", "duplicate"), observed_of("redrive", Json::array()),
@@ -279,7 +291,7 @@ TEST_CASE("a record whose parts belong together has no problem") {
 }
 
 TEST_CASE("the record that the page is tested with is of the form") {
-  const auto sample = read_file(std::filesystem::path(ONCED_TESTS_DIR) / "rehearsal" / "sample_record.json");
+  const auto sample = read_file(std::filesystem::path(ONCED_TESTS_DIR) / "rehearsal" / "sample_record.json", 1'000'000);
   REQUIRE(sample);
   CHECK(problems_of_form(parse_json(*sample)) == std::vector<std::string>());
 }
@@ -539,6 +551,7 @@ TEST_CASE("evidence of someone else's worker is only held to its effects where i
   facts["scenarios"] = Json::array({scenario});
   Json &observed = record["observed"];
   observed["scenarios"] = Json::array({observed_of("poison", Json::array({row_of("poison", 1, 2, "stored")}))});
+  observed["scenarios"][0]["queries"][0]["after"] = 2;
   observed["measures"] = measures_of(facts["scenarios"], observed["scenarios"]);
   CHECK(problems_of(record, plan).empty());
 }
@@ -602,6 +615,12 @@ TEST_CASE("a directory without a record and a record of another version are refu
   record["version"] = record_version + 1;
   REQUIRE(write_record(directory.path(), record, small_plan()));
   CHECK(verify_record(directory.path()).error().code == ErrorCode::newer_format);
+  record["version"] = 2;
+  record["observed"]["build"] = {{"version", "0.1.0"}, {"commit", "abc"}};
+  REQUIRE(write_record(directory.path(), record, small_plan()));
+  const std::string told = describe(verify_record(directory.path()).error());
+  CHECK(told.find("its form is version 2, and this onced reads version 3; verify it with the onced that wrote it, "
+                  "version \"0.1.0\", commit \"abc\", or rehearse its plan.toml again") != std::string::npos);
   std::filesystem::remove(directory.path() / "record.json");
   std::filesystem::create_directory(directory.path() / "record.json");
   CHECK(verify_record(directory.path()).error().code == ErrorCode::not_found);
@@ -617,12 +636,113 @@ TEST_CASE("what is no record is refused whatever its values are") {
   CHECK(verify_record(directory.path()).error().code == ErrorCode::newer_format);
 }
 
+TEST_CASE("what was there before a delivery and what shows a commit follow from the commits") {
+  check_all(
+      {{kill_rows + "1/rows_before", 0, "kill after commit: evidence[1].rows_before: does not follow "},
+       {kill_rows + "0/rows_before", 1, "kill after commit: evidence[0].rows_before: does not follow "},
+       {kill_rows + "0/commit_shown_by", nullptr, "kill after commit: evidence[0].commit_shown_by: "},
+       {kill_rows + "1/commit_shown_by", "a row", "kill after commit: evidence[1].commit_shown_by: "},
+       {kill_rows + "0/log", R"({"event":"delivery.settled"})", "kill after commit: evidence[0].log: does not go "},
+       {kill_facts + "/jobs", 2, "kill after commit: jobs are not those of the seeds"}});
+}
+
+TEST_CASE("one count decides and the effects are those that it has counted") {
+  const std::string queries = "/observed/scenarios/0/queries";
+  check_all(
+      {{queries + "/0/after", 2, "sequential: effects_before and effects_after are not those of the count "},
+       {queries + "/0/after", nullptr, "sequential: queries: the one that decides has counted nothing"},
+       {queries + "/0/before", 2, "sequential: queries: the one that decides has counted nothing"},
+       {queries + "/0/decides", false, "sequential: queries: not one of them decides"},
+       {queries, Json::array(), "sequential: queries: there is none"},
+       {"/observed/scenarios/3/queries/0/after", 1, "unguarded memory under a kill: seen.effects are more than "}});
+}
+
+TEST_CASE("a scenario of which events were dropped has failed") {
+  check_all({{"/observed/scenarios/0/events_dropped", 3, "sequential: status: events were dropped"}});
+}
+
+TEST_CASE("deliveries that were answered duplicate are measured by the rows that say so") {
+  const Json record = small_record();
+  const Json measures = measures_of(record["facts"]["scenarios"], record["observed"]["scenarios"]);
+  CHECK(measures[4]["name"] == "duplicate_rate");
+  CHECK(measures[4]["numerator"] == 1);
+  CHECK(measures[4]["denominator"] == 2); // the killed delivery was not answered
+  CHECK(measures[5]["numerator"] == 1);
+  CHECK(measures[5]["denominator"] == 3); // without the control
+}
+
+TEST_CASE("a review seals the record as it was and an edit of either is found") {
+  const testing::TempDirectory directory;
+  REQUIRE(write_record(directory.path(), small_record(), small_plan()));
+  const std::string before = *sha256_of_record(directory.path());
+  SystemClock clock;
+  const auto first = add_review(directory.path(), {.by = "Kim", .decision = "rejected", .note = "too few jobs"}, clock);
+  REQUIRE(first);
+  CHECK((*first)["sha256"] == before);
+  const std::string between = *sha256_of_record(directory.path());
+  const auto second = add_review(directory.path(), {.by = "Lou", .decision = "accepted", .note = ""}, clock);
+  REQUIRE(second);
+  CHECK((*second)["sha256"] == between);
+  CHECK(verify_record(directory.path())->empty());
+  const Json record = *read_record(directory.path());
+  CHECK(record["reviews"].size() == 2);
+  CHECK(record["reviews"][0]["by"] == "Kim");
+  for (const auto &[pointer, value, problem] :
+       std::vector<Edit>{{"/reviews/0/decision", "accepted", "reviews[1].sha256: is not that of the record "},
+                         {"/observed/directory", "/another", "reviews[0].sha256: is not that of the record "},
+                         {"/reviews/1/decision", "perhaps", "reviews[1].decision: is neither "},
+                         {"/reviews/1/at", at_second(0), "reviews[1].at: is older "}}) {
+    Json edited = record;
+    edited.at(Json::json_pointer(pointer)) = value;
+    const std::string problems = "\n" + problems_of(edited);
+    CHECK_MESSAGE(problems.find("\n" + problem) != std::string::npos, pointer, ":", problems);
+  }
+}
+
+TEST_CASE("a review without a name or a decision or a reason is refused and no link of the record is followed") {
+  const testing::TempDirectory directory;
+  REQUIRE(write_record(directory.path(), small_record(), small_plan()));
+  const std::string before = *sha256_of_record(directory.path());
+  SystemClock clock;
+  for (const Review &review :
+       {Review{"", "accepted", ""}, Review{"Kim", "", ""}, Review{"Kim", "yes", ""}, Review{"Kim", "rejected", ""},
+        Review{"K\nim", "accepted", ""}, Review{"Kim", "accepted", std::string(review_note_bytes_max + 1, 'a')}}) {
+    const auto added = add_review(directory.path(), review, clock);
+    REQUIRE_FALSE(added);
+    CHECK(added.error().code == ErrorCode::usage);
+    CHECK(*sha256_of_record(directory.path()) == before);
+  }
+  std::filesystem::create_symlink(directory.path() / "jobs.jsonl", directory.path() / "record.json.new");
+  CHECK(add_review(directory.path(), {"Kim", "accepted", ""}, clock));
+  CHECK(*sha256_of_record(directory.path()) != before);
+  CHECK(verify_record(directory.path())->empty()); // the seeds among it, to which the link led
+  const std::string reviewed = *sha256_of_record(directory.path());
+  std::ofstream(directory.path() / "evidence.csv", std::ios::app) << " ";
+  CHECK(add_review(directory.path(), {"Kim", "accepted", ""}, clock).error().code == ErrorCode::corrupt);
+  CHECK(*sha256_of_record(directory.path()) == reviewed);
+}
+
+TEST_CASE("a record with more bytes or values or entries than may be read is refused") {
+  const testing::TempDirectory directory;
+  std::string text = R"({"format": "onced rehearsal", "build": [0)";
+  while (text.size() < 2 * json_values_max + 100)
+    text += ",0";
+  std::ofstream(directory.path() / "record.json") << text << "]}";
+  CHECK(verify_record(directory.path()).error().cause.find("more values than a record may") != std::string::npos);
+  std::ofstream(directory.path() / "record.json") << std::string(record_bytes_max + 1, ' ');
+  CHECK(verify_record(directory.path()).error().cause.find("it is larger than") == 0);
+  Json record = small_record();
+  const Json start = entry("start", 1, nullptr, nullptr);
+  record["observed"]["scenarios"][1]["timeline"] = std::vector<Json>(timeline_entries_max + 1, start);
+  CHECK(problem_of_form(record).find("observed.scenarios[1].timeline: has more than 1000 entries") == 0);
+}
+
 TEST_CASE("cells of the evidence are quoted and none begins a formula") {
   const testing::TempDirectory directory;
   Json record = small_record();
   record["observed"]["scenarios"][0]["evidence"][0]["operation_id"] = "=a";
   REQUIRE(write_record(directory.path(), record, small_plan()));
-  const auto text = read_file(directory.path() / "evidence.csv");
+  const auto text = read_file(directory.path() / "evidence.csv", 1'000'000);
   REQUIRE(text);
   CHECK(text->find("scenario,operation_id,tag,") == 0);
   CHECK(text->find("\nsequential,'=a,00,") != std::string::npos);
