@@ -11,6 +11,7 @@ onced_layer(job
   src/job/json_reader.cpp
   src/job/json_value.cpp
   src/job/messagepack.cpp
+  src/job/numbers.cpp
   src/job/relayed_job.cpp
   src/job/sum.cpp
   src/job/system.cpp
@@ -65,6 +66,7 @@ onced_layer(store
   src/store/verifier.cpp)
 onced_layer(wire
   src/wire/batch_decoder.cpp
+  src/wire/endpoint.cpp
   src/wire/messages.cpp
   src/wire/query.cpp
   src/wire/raw_message.cpp

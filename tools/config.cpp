@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
 #include <toml++/toml.h>
 
 #include "handler_config.hpp"
@@ -94,8 +95,12 @@ private:
   }
 
   static std::optional<std::string> text_of(const toml::node &node, SettingKind kind) {
-    if (kind == SettingKind::text && node.is_string()) return node.as_string()->get();
-    if (kind == SettingKind::integer && node.is_integer()) return std::to_string(node.as_integer()->get());
+    const bool is_number = kind == SettingKind::integer || kind == SettingKind::quantity;
+    if ((kind == SettingKind::text || kind == SettingKind::quantity) && node.is_string())
+      return node.as_string()->get();
+    if (is_number && node.is_integer()) return std::to_string(node.as_integer()->get());
+    if (kind == SettingKind::quantity && node.is_floating_point())
+      return fmt::format("{}", node.as_floating_point()->get());
     if (kind == SettingKind::flag && node.is_boolean()) return node.as_boolean()->get() ? "true" : "false";
     return std::nullopt;
   }
@@ -106,6 +111,8 @@ private:
       return "a string in quotes";
     case SettingKind::integer:
       return "an integer without quotes";
+    case SettingKind::quantity:
+      return "a number, or a string in quotes";
     case SettingKind::flag:
       return "true or false";
     }

@@ -13,7 +13,8 @@
 namespace onced::tools {
 
 // What a setting holds in the file. Durations, paths and choices are text; the command line's own checks read them.
-enum class SettingKind : std::uint8_t { text, integer, flag };
+// A quantity, a size or a share, is a number or text.
+enum class SettingKind : std::uint8_t { text, integer, quantity, flag };
 
 // The settings that there are: by table ("serve", "dead-letters.list"), by name (the long option without its dashes).
 using SettingNames = std::map<std::string, SettingKind, std::less<>>;

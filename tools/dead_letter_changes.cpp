@@ -1,10 +1,10 @@
 #include "dead_letter_changes.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include <poll.h>
 
+#include "job/numbers.hpp"
 #include "onced/ids.hpp"
 #include "onced/limits.hpp"
 #include "progress.hpp"
@@ -42,10 +42,8 @@ Result<void> check(const DeadLetterChangeOptions &options) {
                                   "give the 32 hexadecimal characters that onced dead-letters list prints"));
     }
   }
-  if (!options.dry_run && (options.by.empty() || options.why.empty())) {
-    return tl::unexpected(usage("--by, --why", "a change needs both", "say who makes it, and why: the audit keeps it"));
-  }
-  return {};
+  if (options.dry_run) return {};
+  return check_audited(options.by, options.why);
 }
 
 // One run of the command.
@@ -197,12 +195,10 @@ ExitCode run_dead_letters_purge(const DeadLetterChangeOptions &options, Output &
 }
 
 Result<double> parse_rate(const std::string &text) {
-  double rate = 0;
-  const char *const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, rate);
-  if (error == std::errc{} && std::string_view(stop, static_cast<std::size_t>(end - stop)) == "/s" && rate >= 0.001 &&
-      rate <= 1e6) {
-    return rate;
+  constexpr std::string_view unit = "/s";
+  if (text.ends_with(unit)) {
+    const auto rate = parse_decimal(std::string_view(text).substr(0, text.size() - unit.size()), 0.001, 1e6);
+    if (rate) return *rate;
   }
   return tl::unexpected(usage("'" + text + "'", "not a rate", "write N/s, N from 0.001 to 1000000"));
 }

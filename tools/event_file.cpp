@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "job/json_value.hpp"
+#include "output.hpp"
 
 namespace onced::tools {
 
@@ -29,7 +30,7 @@ void EventFile::write(const Event &event) noexcept {
     Json line{{"at_us", clock_.wall().time_since_epoch().count()}, {"event", event.name}};
     for (const auto &field : event.fields)
       std::visit([&](const auto &value) { line[std::string(field.first)] = value; }, field.second);
-    const std::string text = dump(line) + "\n";
+    const std::string text = visible(dump(line)) + "\n";
     const ssize_t written = ::write(descriptor_, text.data(), text.size());
     // A line that was cut short is ended, so that the next is not lost with it.
     if (written > 0 && static_cast<std::size_t>(written) < text.size()) {

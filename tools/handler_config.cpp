@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "config.hpp"
-#include "duration.hpp"
+#include "quantity.hpp"
+#include "wire/endpoint.hpp"
 
 namespace onced::tools {
 namespace {
@@ -186,6 +187,9 @@ Result<RelayTarget> read_relay(const toml::table &table, std::string name, const
     }
     if (auto taken = take_text(node, *endpoint); !taken) {
       return tl::unexpected(config_error(file, here, full, "wrong value", taken.error()));
+    }
+    if (const auto read = wire::read_endpoint(*endpoint, wire::EndpointUse::connect); !read) {
+      return tl::unexpected(config_error(file, here, full, read.error().cause, read.error().remedy));
     }
   }
   if (target.jobs_endpoint.empty() || target.replies_endpoint.empty()) {

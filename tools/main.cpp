@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,23 +18,33 @@
 
 #include "audit.hpp"
 #include "bench.hpp"
+#include "bench/number_options.hpp"
 #include "config.hpp"
 #include "count.hpp"
 #include "dead_letter_changes.hpp"
 #include "dead_letters.hpp"
-#include "duration.hpp"
 #include "exit_codes.hpp"
 #include "get.hpp"
 #include "pending.hpp"
+#include "quantity.hpp"
 #include "rehearse.hpp"
 #include "send.hpp"
 #include "serve.hpp"
 #include "stats.hpp"
+#include "suggestion.hpp"
 #include "verify.hpp"
 #include "version.hpp"
 
 namespace onced::tools {
 namespace {
+
+// Rows of a store are never so many; a greater number is a slip of the hand.
+constexpr std::uint64_t rows_max = 1'000'000'000'000;
+// Connections are not either, and this many are far beyond what the memory of any machine is planned for.
+constexpr std::uint64_t senders_max = 1'000'000;
+constexpr std::uint64_t copies_max = 1'000'000;
+// Any number is a seed.
+constexpr std::uint64_t seed_max = UINT64_MAX;
 
 // A subcommand: its options, its table in a configuration file, and what it does.
 struct Command {
@@ -87,6 +98,25 @@ void add_parsed(CLI::App &app, const std::string &name, const std::string &type,
 
 void add_duration(CLI::App &app, const std::string &name, const std::string &title, std::chrono::milliseconds &value) {
   add_parsed(app, name, "DURATION", title, value, parse_duration);
+}
+
+// A whole number. Every number of the command line goes through here, add_share, add_parsed or what they share.
+template <class Value>
+CLI::Option *add_whole(CLI::App &app, const std::string &name, Value &value, const std::string &title,
+                       std::uint64_t least, std::uint64_t most) {
+  return app.add_option(name, value, title)->check(bench::whole(least, most));
+}
+
+void add_share(CLI::App &app, const std::string &name, double &value, const std::string &title) {
+  app.add_option(name, value, title)->check(bench::decimal(0, 1))->type_name("SHARE");
+}
+
+template <class Value> void add_size(CLI::App &app, const std::string &name, Value &value, const std::string &title) {
+  add_parsed(app, name, "SIZE", title, value, parse_size);
+}
+
+void add_limit(CLI::App &app, std::optional<std::uint64_t> &rows) {
+  add_whole(app, "--limit", rows, "Print so many at most (default all)", 0, rows_max);
 }
 
 void add_events(CLI::App &app, std::filesystem::path &file) {
@@ -146,30 +176,26 @@ void add_serve(Commands &commands, CLI::App &root) {
   app.add_option("--replies", worker.replies_endpoint, "Reply and answer queries here")
       ->capture_default_str()
       ->type_name("ENDPOINT");
-  app.add_option("--workers", worker.threads, "Worker threads")->capture_default_str();
-  app.add_option("--memory", worker.memory_bytes,
-                 "Stay below this with so many --senders at their worst (default 512MiB)")
-      ->transform(CLI::AsSizeValue(false))
-      ->type_name("SIZE");
-  app.add_option("--senders", worker.senders, "Connections of senders that --memory is planned for")
+  add_whole(app, "--workers", worker.threads, "Worker threads", 1, limits::worker_threads_max)->capture_default_str();
+  add_size(app, "--memory", worker.memory_bytes,
+           "Stay below this with so many --senders at their worst (default 512MiB)");
+  add_whole(app, "--senders", worker.senders, "Connections of senders that --memory is planned for", 0, senders_max)
       ->capture_default_str();
   add_durability(app, worker.store.durability);
-  app.add_option("--dead-letters-max", worker.store.dead_letters_max,
-                 "Keep so many dead letters; beyond it what would add one is busy")
+  add_whole(app, "--dead-letters-max", worker.store.dead_letters_max,
+            "Keep so many dead letters; beyond it what would add one is busy", 0, rows_max)
       ->capture_default_str();
-  app.add_option("--dead-letter-bytes-max", worker.store.dead_letter_bytes_max,
-                 "Keep so many bytes of jobs in dead letters; likewise")
-      ->capture_default_str();
+  add_size(app, "--dead-letter-bytes-max", worker.store.dead_letter_bytes_max,
+           "Keep so many bytes of jobs in dead letters; likewise (default 4GiB)");
   app.add_flag("--accept-loss", worker.store.accept_loss,
                "Open the database although acknowledged results may be missing from it");
-  app.add_option("--drop-replies", worker.lab.drop_share, "Lab: drop this share of the frames of replies")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SHARE");
+  add_share(app, "--drop-replies", worker.lab.drop_share, "Lab: drop this share of the frames of replies");
   add_duration(app, "--delay-replies", "Lab: hold every reply back so long (default 0ms)", worker.lab.delay);
   add_duration(app, "--delay-commit",
                "Lab: let each commit wait so long between its look-up and its transaction (default 0ms)",
                worker.lab.delay_commit);
-  app.add_option("--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies")->capture_default_str();
+  add_whole(app, "--seed", worker.lab.seed, "Lab: repeat the choices of --drop-replies", 0, seed_max)
+      ->capture_default_str();
   app.add_flag("--cut-heartbeats", worker.lab.cut_heartbeats,
                "Lab: extend no handler's lease, so that it ends with its visibility timeout");
   add_kill_at(app, {"worker.", "queue.", "relay."}, worker.kill_switch);
@@ -191,11 +217,12 @@ void add_send(Commands &commands, CLI::App &root) {
                               "  onced send jobs.jsonl --copies 2\n"
                               "  onced send --raw job.msgpack\n"
                               "  onced send jobs.jsonl --outbox demo.outbox\n"
-                              "  onced send --outbox demo.outbox\n");
+                              "  onced send --resume --outbox demo.outbox\n");
   auto options = std::make_shared<SendOptions>();
   SenderOptions &sender = options->sender;
   CLI::App &app = *command.app;
-  app.add_option("FILE", options->file, "Jobs as JSON, one a line; - is standard input, the default without --outbox");
+  app.add_option("FILE", options->file,
+                 "Jobs as JSON, one a line; - is standard input, the default (but with --outbox no terminal)");
   app.add_option("--jobs", sender.jobs_endpoint, "The worker's jobs endpoint")
       ->capture_default_str()
       ->type_name("ENDPOINT");
@@ -203,12 +230,9 @@ void add_send(Commands &commands, CLI::App &root) {
       ->capture_default_str()
       ->type_name("ENDPOINT");
   add_duration(app, "--deadline", "Stop so long after the start, settled or not (default 60s)", options->deadline);
-  app.add_option("--copies", options->copies, "Deliver each job so often")
-      ->capture_default_str()
-      ->check(CLI::Range(std::uint32_t{1}, std::uint32_t{1'000'000}));
-  app.add_option("--window", sender.window_jobs, "Jobs in flight at most")
-      ->capture_default_str()
-      ->check(CLI::Range(std::size_t{1}, limits::window_jobs_max));
+  add_whole(app, "--copies", options->copies, "Deliver each job so often", 1, copies_max)->capture_default_str();
+  add_whole(app, "--window", sender.window_jobs, "Jobs in flight at most", 1, limits::window_jobs_max)
+      ->capture_default_str();
   add_duration(app, "--acknowledgement-timeout",
                "Send a job again when so late; each time twice that, with jitter (default 1s)",
                sender.acknowledgement_timeout);
@@ -216,17 +240,16 @@ void add_send(Commands &commands, CLI::App &root) {
                sender.acknowledgement_timeout_max);
   add_duration(app, "--ask-again", "Ask so often for the final outcome of an accepted job (default 30s)",
                sender.accepted_ask_again);
-  app.add_option("--outbox", sender.outbox,
-                 "Keep jobs here until they are settled; without FILE, go on with those that are left")
+  app.add_option("--outbox", sender.outbox, "Keep jobs here until they are settled, and go on with those that are left")
       ->type_name("DIR");
+  app.add_flag("--resume", options->resume, "With --outbox: read no jobs, only go on with those that are left");
   app.add_flag("--stats", options->stats, "Print a last line of figures: outcomes, resends, rate, recovery time");
   app.add_flag("--shuffle", sender.lab.shuffle, "Lab: the jobs of each message in random order");
-  app.add_option("--loss", sender.lab.loss_share, "Lab: drop this share of the sends of jobs")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SHARE");
+  add_share(app, "--loss", sender.lab.loss_share, "Lab: drop this share of the sends of jobs");
   app.add_flag("--lose-first-replies", sender.lab.lose_first_replies,
                "Lab: throw the first reply to each job away, as if it had not arrived");
-  app.add_option("--seed", options->seed, "Lab: repeat the choices of --shuffle and --loss (default random)");
+  add_whole(app, "--seed", options->seed, "Lab: repeat the choices of --shuffle and --loss (default random)", 0,
+            seed_max);
   app.add_flag("--raw", options->raw, "The file's bytes are one job, sent without looking into them");
   app.add_flag("--raw-message", options->raw_message, "The file's bytes are a whole message; there is no reply");
   add_kill_at(app, {"sender."}, sender.kill_switch);
@@ -298,7 +321,7 @@ void add_dead_letters(Commands &commands, CLI::App &root) {
   auto list_options = std::make_shared<DeadLettersListOptions>();
   list.app->add_option("--reason", list_options->reason, "Only those of this outcome")->check(is_reason());
   list.app->add_option("--type", list_options->type, "Only those of this type of job");
-  list.app->add_option("--limit", list_options->limit, "Print so many at most (default all)");
+  add_limit(*list.app, list_options->limit);
   add_target(list, list_options->target);
   list.run = [list_options](Output &output) { return run_dead_letters_list(*list_options, output); };
 
@@ -326,7 +349,7 @@ void add_dead_letters(Commands &commands, CLI::App &root) {
 void add_pending_resolve(Commands &commands, CLI::App &parent) {
   auto &command = add_command(
       commands, parent, "resolve", "Say what became of the unknown effect of a job that is held; exit 1 if none is.",
-      "  onced pending resolve pay-7 --type pay --applied '{\"receipt\":12}' --by kim --data demo.data\n"
+      "  onced pending resolve pay-7 --type pay --applied '{\"receipt\":12}' --by kim --why INC-7 --data demo.data\n"
       "  onced pending resolve pay-7 --type pay --absent --by kim --why INC-7 --data demo.data\n");
   auto options = std::make_shared<PendingResolveOptions>();
   CLI::App &app = *command.app;
@@ -334,13 +357,12 @@ void add_pending_resolve(Commands &commands, CLI::App &parent) {
   app.add_option("--applied", options->applied, "It took place, with this result: it is committed")->type_name("JSON");
   app.add_flag("--absent", options->absent, "It did not: the job waits in the queue again");
   app.add_option("--by", options->by, "Who says so; kept in the audit (required)")->type_name("WHO");
-  app.add_option("--why", options->why, "Why, an incident's reference say; kept in the audit")
-      ->capture_default_str()
+  app.add_option("--why", options->why, "Why, an incident's reference say; kept in the audit (required)")
       ->type_name("TEXT");
   app.add_option("--data", options->data, "Data directory, whether a worker runs on it or not (required)")
       ->type_name("DIR");
   add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", options->deadline);
-  command.required = {"--data"};
+  command.required = {"--data", "--by", "--why"};
   command.run = [options](Output &output) { return run_pending_resolve(*options, output); };
 }
 
@@ -349,7 +371,7 @@ void add_pending(Commands &commands, CLI::App &root) {
   parent.require_subcommand(1);
   parent.footer("Examples:\n  onced pending list --held --data demo.data\n"
                 "  onced pending show pay-7 --type pay --data demo.data\n"
-                "  onced pending resolve pay-7 --type pay --absent --by kim --data demo.data\n");
+                "  onced pending resolve pay-7 --type pay --absent --by kim --why INC-7 --data demo.data\n");
   auto &list = add_command(commands, parent, "list", "Print a line for each queued job.",
                            "  onced pending list --data demo.data\n"
                            "  onced pending list --held --data demo.data\n"
@@ -357,7 +379,7 @@ void add_pending(Commands &commands, CLI::App &root) {
   auto list_options = std::make_shared<PendingListOptions>();
   list.app->add_flag("--held", list_options->held_only, "Only those that wait for their owner to resolve them");
   list.app->add_option("--type", list_options->type, "Only those of this type of job");
-  list.app->add_option("--limit", list_options->limit, "Print so many at most (default all)");
+  add_limit(*list.app, list_options->limit);
   add_target(list, list_options->target);
   list.run = [list_options](Output &output) { return run_pending_list(*list_options, output); };
 
@@ -381,8 +403,8 @@ void add_audit(Commands &commands, CLI::App &root) {
   CLI::App &app = *command.app;
   app.add_option("--data", options->data, "Data directory, whether a worker runs on it or not (required)")
       ->type_name("DIR");
-  app.add_option("--after", options->after, "Only those after this number")->capture_default_str();
-  app.add_option("--limit", options->limit, "Print so many at most (default all)");
+  add_whole(app, "--after", options->after, "Only those after this number", 0, rows_max)->capture_default_str();
+  add_limit(app, options->limit);
   add_duration(app, "--deadline", "Wait so long for an answer (default 10s)", options->deadline);
   command.required = {"--data"};
   command.run = [options](Output &output) { return run_audit(*options, output); };
@@ -431,7 +453,7 @@ void add_bench(Commands &commands, CLI::App &root) {
       ->capture_default_str()
       ->type_name("DIR");
   add_durability(app, options->durability);
-  app.add_option("--workers", options->workers, "Worker threads")->capture_default_str();
+  add_whole(app, "--workers", options->workers, "Worker threads", 1, limits::worker_threads_max)->capture_default_str();
   command.run = [options](Output &output) { return run_bench(*options, output); };
 }
 
@@ -451,7 +473,7 @@ void add_rehearse(Commands &commands, CLI::App &root) {
                  "Write the record here, absent or empty (default NAME.record, of PLAN's folder)")
       ->type_name("DIR");
   app.add_option("--only", options->only, "Only this scenario of the plan")->type_name("SCENARIO");
-  app.add_option("--seed", options->seed, "Repeat the choices of the lab's knobs")->capture_default_str();
+  add_whole(app, "--seed", options->seed, "Repeat the choices of the lab's knobs", 0, seed_max)->capture_default_str();
   app.add_flag("--fast", options->fast, "A fifth of the plan's visibility timeout");
   app.add_flag("--list", options->list, "Print the scenarios there are");
   app.add_option("--verify", options->verify, "Whether a record's files and figures fit together; exit 1 if not")
@@ -479,7 +501,9 @@ std::string setting_name(const CLI::Option &option) {
 
 SettingKind kind_of(const CLI::Option &option) {
   if (option.get_items_expected_max() == 0) return SettingKind::flag;
-  return option.get_type_name().rfind("UINT", 0) == 0 ? SettingKind::integer : SettingKind::text;
+  const std::string type = option.get_type_name();
+  const auto is = [&](std::string_view name) { return type.substr(0, name.size()) == name; };
+  return is("UINT") ? SettingKind::integer : is("SIZE") || is("SHARE") ? SettingKind::quantity : SettingKind::text;
 }
 
 ConfigSchema schema_of(const Commands &commands) {
@@ -530,7 +554,7 @@ Result<void> apply_config(Command &command, const ConfigSchema &schema) {
 // --- The run -----------------------------------------------------------------------------------------------------
 
 ExitCode usage_error(const std::string &message, const std::string &command) {
-  fmt::print(stderr, "onced: {}; see onced {}--help\n", message, command.empty() ? "" : command + " ");
+  fmt::print(stderr, "onced: {}; see onced {}--help\n", visible(message), command.empty() ? "" : command + " ");
   return ExitCode::usage;
 }
 
@@ -547,6 +571,65 @@ std::string name_of_parsed(const CLI::App &root) {
 
 std::string first_line(const std::string &text) {
   return text.substr(0, text.find('\n'));
+}
+
+std::vector<std::string> long_options(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::Option *option : app.get_options()) {
+    for (const std::string &name : option->get_lnames())
+      names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> subcommands_of(const CLI::App &app) {
+  std::vector<std::string> names;
+  for (const CLI::App *command : app.get_subcommands([](const CLI::App *) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+// The positional argument that an app takes; empty: none.
+std::string positional_of(const CLI::App &app) {
+  for (const CLI::Option *option : app.get_options()) {
+    if (option->get_positional()) return option->get_name(true, false);
+  }
+  return {};
+}
+
+std::string listed(const std::vector<std::string> &names) {
+  std::string list;
+  for (const std::string &name : names)
+    list.append(list.empty() ? "" : ", ").append(name);
+  return list;
+}
+
+// What is wrong with the first word that the command line has and the command does not know.
+std::string unknown_word(const CLI::App &app, const std::string &word) {
+  const bool is_option = word.size() > 1 && word.front() == '-';
+  const std::vector<std::string> names = is_option ? long_options(app) : subcommands_of(app);
+  const std::string what = "'" + word + "' is no " + (is_option ? "option" : "subcommand") + " of " + app.get_name();
+  if (!is_option && names.empty()) return "'" + word + "' is one argument too many";
+  const std::string meant = suggestion_for(word.substr(0, word.find('=')), names);
+  if (!meant.empty()) return what + "; did you mean " + meant + "?";
+  const std::string positional = positional_of(app);
+  if (is_option && !positional.empty()) {
+    return what + "; if it is " + positional + ", write it last, after --";
+  }
+  return what + ", which has " + listed(names);
+}
+
+// CLI11's own words list what it does not know backwards, and name a missing argument before an unknown option.
+std::string usage_problem(const CLI::App &root, const CLI::ParseError &error) {
+  const bool may_be_unknown = dynamic_cast<const CLI::ExtrasError *>(&error) != nullptr ||
+                              dynamic_cast<const CLI::RequiredError *>(&error) != nullptr;
+  const CLI::App *app = &root;
+  for (;;) {
+    const std::vector<std::string> unknown = app->remaining();
+    if (may_be_unknown && !unknown.empty()) return unknown_word(*app, unknown.front());
+    if (app->get_subcommands().empty()) return first_line(error.what());
+    app = app->get_subcommands().front();
+  }
 }
 
 ExitCode run_command(Command &command, const ConfigSchema &schema, Output &output) {
@@ -588,7 +671,7 @@ ExitCode run(int argc, char **argv) {
     const auto flushed = output.flush();
     return flushed ? ExitCode::ok : report(flushed.error());
   } catch (const CLI::ParseError &error) {
-    return usage_error(first_line(error.what()), name_of_parsed(root));
+    return usage_error(usage_problem(root, error), name_of_parsed(root));
   }
   for (const auto &command : commands) {
     if (command->app->parsed() && !version && !json) return run_command(*command, schema, output);

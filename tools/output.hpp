@@ -10,13 +10,21 @@
 
 namespace onced::tools {
 
+// `text` as a terminal may be given it: what is no UTF-8 is U+FFFD, and each character that moves the cursor, starts an
+// escape sequence, ends a line or turns the direction of writing is its \uXXXX: C0, DEL, C1, U+061C, U+200E, U+200F,
+// U+2028 to U+202E and U+2066 to U+2069. In the text of a JSON value it is the same value: such characters stand in
+// strings only.
+[[nodiscard]] std::string visible(std::string_view text);
+
 // Standard output, or another descriptor: JSON, one object a line. Any thread. Lines wait until `flush` or until there
 // are many. After the first failure nothing more is written, and it is kept.
 class Output {
 public:
   explicit Output(int descriptor) : descriptor_(descriptor) {}
 
+  // Any value, `visible`.
   void line(const Json &object);
+  // As it is: for words of our own.
   void text(std::string_view text);
   // Errors: `store_unavailable`, the failure that stopped the output.
   [[nodiscard]] Result<void> flush();

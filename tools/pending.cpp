@@ -17,6 +17,7 @@ Result<Json> resolution(const PendingResolveOptions &options) {
     return tl::unexpected(Error{ErrorCode::usage, "--applied, --absent",
                                 options.absent ? "both are given" : "none is given", "say which of the two it is"});
   }
+  if (auto checked = check_audited(options.by, options.why); !checked) return tl::unexpected(checked.error());
   request->update({{"effect", options.absent ? "absent" : "applied"}, {"by", options.by}, {"why", options.why}});
   if (options.absent) return request;
   Bytes result;

@@ -39,7 +39,7 @@ struct PendingResolveOptions {
   std::optional<std::string> applied; // exactly one of the two: the result, as JSON;
   bool absent = false;                // there was no effect
   std::string by;                     // who, for the audit
-  std::string why = "resolved";
+  std::string why;
 };
 
 // Says what became of the effect of a job that is held, and prints a line; exit 1 where none is held.

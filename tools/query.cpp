@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "onced/ids.hpp"
+#include "onced/limits.hpp"
 #include "wire/query.hpp"
 
 namespace onced::tools {
@@ -201,6 +202,18 @@ Json printable(const Json &value) {
 }
 
 } // namespace
+
+Result<void> check_audited(const std::string &by, const std::string &why) {
+  const auto check = [](const char *option, const std::string &text, std::size_t bytes_max) -> Result<void> {
+    if (!text.empty() && text.size() <= bytes_max) return {};
+    return tl::unexpected(Error{ErrorCode::usage, option,
+                                text.empty() ? "it is missing" : "it has " + std::to_string(text.size()) + " bytes",
+                                "say who makes the change with --by (1 to 255 bytes) and why with --why (1 to 1024): "
+                                "the audit keeps both"});
+  };
+  if (auto checked = check("--by", by, limits::audit_by_bytes_max); !checked) return checked;
+  return check("--why", why, limits::audit_why_bytes_max);
+}
 
 Json for_people(const Json &row) {
   static constexpr std::array<std::string_view, 4> ids{"operation_id", "type", "effect_key", "sender"};

@@ -77,6 +77,9 @@ private:
   std::unique_ptr<Store> store_; // goes before its lock
 };
 
+// Whether a change may be made on this word: who makes it (--by), and why (--why). Errors: `usage`, naming the option.
+[[nodiscard]] Result<void> check_audited(const std::string &by, const std::string &why);
+
 // The answer as it is printed: times "…_at_us" as ISO 8601 UTC under "…_at", unknown ones null; binaries, at any
 // depth, in hexadecimal; empty ids null.
 [[nodiscard]] Json for_people(const Json &row);

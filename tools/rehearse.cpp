@@ -41,15 +41,15 @@ ExitCode list(Output &output) {
 }
 
 void announce(const std::string &scenario) {
-  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "         {} …\r", scenario);
+  if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "         {} …\r", visible(scenario));
 }
 
 void tell(const Json &facts) {
   if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "\x1b[K");
-  fmt::print(stderr, "{:8} {}{}\n", facts["status"].get<std::string>(), facts["name"].get<std::string>(),
-             facts["why"].is_null() ? "" : ": " + facts["why"].get<std::string>());
+  fmt::print(stderr, "{:8} {}{}\n", facts["status"].get<std::string>(), visible(facts["name"].get<std::string>()),
+             facts["why"].is_null() ? "" : ": " + visible(facts["why"].get<std::string>()));
   for (const Json &difference : facts["differences"])
-    fmt::print(stderr, "         {}\n", difference.get<std::string>());
+    fmt::print(stderr, "         {}\n", visible(difference.get<std::string>()));
 }
 
 // The first of them, a line each.

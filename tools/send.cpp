@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "event_file.hpp"
 #include "job/json_reader.hpp"
@@ -35,6 +36,9 @@ constexpr std::size_t group_jobs_max = 4096;
 constexpr std::size_t group_bytes_max = 4UL * 1024 * 1024;
 // A hostile message is at most so long; it exists for tests of the worker's limits, so it may exceed them.
 constexpr std::size_t raw_message_bytes_max = 64 * limits::message_bytes_max;
+
+// Some editors begin a file with it.
+constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
 std::string within_detail(std::string text) {
   text.resize(std::min(text.size(), limits::detail_bytes_max));
@@ -126,6 +130,7 @@ public:
   ExitCode run(const InputFile *file) {
     std::thread printer([this] { print_settled(); });
     const auto read = file == nullptr ? Result<bool>(true) : options_.raw ? send_raw(*file) : send_lines(*file);
+    tell_hints();
     if (!read) fail(read.error());
     {
       const std::scoped_lock lock(mutex_);
@@ -173,8 +178,10 @@ private:
       refuse(number, "a line of more than " + std::to_string(line_bytes_max) + " bytes");
       return true;
     }
+    if (number == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) return true;
     if (const auto converted = messagepack_of_json(line, bytes_); !converted) {
+      spread_over_lines_ = spread_over_lines_ || only_begins(line);
       refuse(number, converted.error());
     } else if (const auto parsed = parser_.parse(bytes_, job_); !parsed) {
       refuse(number, std::string(name_of(parsed.error())));
@@ -190,11 +197,25 @@ private:
     const auto read = reader.rest(bytes);
     if (!read) return tl::unexpected(read.error());
     if (*read == ReadEnd::interrupted) return false;
+    // No bytes are a job that is invalid, where they are named. With an outbox they are no input: it goes on.
+    if (bytes.empty() && options_.file.empty()) return true;
     std::optional<std::string> operation_id;
     if (parser_.parse(bytes, job_)) operation_id = job_.operation_id;
     auto added = add_copies(bytes, operation_id);
     if (!added || !*added) return added;
     return submit_group();
+  }
+
+  // A line such as `{` or `[`, or one that ends in `,`: the beginning of JSON that goes on.
+  static bool only_begins(std::string_view line) {
+    const char last = line[line.find_last_not_of(" \t\r")];
+    return last == '{' || last == '[' || last == ',';
+  }
+
+  void tell_hints() const {
+    if (!spread_over_lines_) return;
+    fmt::print(stderr, "onced: each line must be one whole job, and some lines only begin one; jq -c . writes each on "
+                       "one line\n");
   }
 
   void refuse(std::uint64_t number, std::string why) {
@@ -331,8 +352,8 @@ private:
     if (failure_) report(*failure_);
     if (!complete && has_outbox()) {
       const std::string outbox = options_.sender.outbox.string();
-      fmt::print(stderr, "onced: {} jobs are kept in {}; run onced send --outbox {} to go on{}\n", sender_.unsettled(),
-                 outbox, outbox,
+      fmt::print(stderr, "onced: {} jobs are kept in {}; run onced send --resume --outbox {} to go on{}\n",
+                 sender_.unsettled(), outbox, outbox,
                  all_read_ ? "" : "; the input was not read to its end: send it again, nothing is done twice");
     } else if (!complete) {
       fmt::print(stderr, "onced: {} unsettled{}; to finish, send the same input again: nothing is done twice\n",
@@ -356,6 +377,7 @@ private:
   Job job_;
   Bytes bytes_;
   Group group_;
+  bool spread_over_lines_ = false; // a line that was refused is a part of JSON
 
   // The printing thread's, reused.
   JobParser settled_parser_;
@@ -390,6 +412,24 @@ ExitCode send_whole_message(const SendOptions &options, const InputFile &file, c
   return ExitCode::ok;
 }
 
+// `--resume` reads nothing, so nothing may say what to read.
+Result<void> check_resume(const SendOptions &options) {
+  if (options.sender.outbox.empty()) {
+    return tl::unexpected(
+        Error{ErrorCode::usage, "--resume", "there is no outbox to go on with", "give --outbox DIR too"});
+  }
+  if (options.file.empty() && !options.raw) return {};
+  return tl::unexpected(Error{ErrorCode::usage, options.raw ? "--resume, --raw" : "--resume, FILE",
+                              "--resume reads no jobs, and jobs are given", "leave one of the two out"});
+}
+
+// Whether there is input beside what the outbox holds. With an outbox and no FILE that is standard input, unless a
+// person would have to type it. An input that is empty, as /dev/null is, leaves what the outbox holds.
+bool reads_input(const SendOptions &options) {
+  if (options.resume) return false;
+  return !options.file.empty() || options.raw || ::isatty(STDIN_FILENO) == 0;
+}
+
 // The options as they are meant.
 Result<SendOptions> completed(SendOptions options, Random &random) {
   if (options.raw && options.raw_message) {
@@ -399,6 +439,9 @@ Result<SendOptions> completed(SendOptions options, Random &random) {
     return tl::unexpected(Error{ErrorCode::usage, "--raw-message, --outbox",
                                 "a message without replies is never settled, so no outbox keeps it",
                                 "give one of them"});
+  }
+  if (options.resume) {
+    if (auto checked = check_resume(options); !checked) return tl::unexpected(checked.error());
   }
   options.sender.lab.seed = options.seed ? *options.seed : random.next();
   if (options.file.empty() && options.sender.outbox.empty()) options.file = "-";
@@ -416,8 +459,8 @@ ExitCode run_send(const SendOptions &given, Output &output) {
   StopEvent stop;
   const SignalWatch signals([&](int) { stop.request(); });
   std::optional<InputFile> file;
-  if (!options->file.empty()) {
-    auto opened = InputFile::open(options->file);
+  if (reads_input(*options)) {
+    auto opened = InputFile::open(options->file.empty() ? "-" : options->file);
     if (!opened) return report(opened.error());
     file.emplace(std::move(*opened));
   }

@@ -15,7 +15,9 @@ namespace onced::tools {
 
 struct SendOptions {
   SenderOptions sender;
-  std::string file; // "-": standard input; empty: that too, but with an outbox no input at all
+  // "-": standard input; empty: that too, but with an outbox only where it is no terminal.
+  std::string file;
+  bool resume = false;                        // reads no input: only goes on with what the outbox holds
   std::chrono::milliseconds deadline{60'000}; // from the start of the command
   std::uint32_t copies = 1;                   // deliveries of each job, each with a sequence of its own
   bool raw = false;                           // the file's bytes are one job, not looked into

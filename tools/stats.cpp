@@ -23,6 +23,10 @@ std::optional<std::string> help_of_counter(const std::string &name) {
   return std::nullopt;
 }
 
+bool is_figure(const std::string &name) {
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
+}
+
 std::string sample(const std::string &name, std::string_view type, std::string_view help, const std::string &value) {
   return fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, type, help, value);
 }
@@ -35,7 +39,7 @@ std::string handlers_text(const Json &handlers) {
     if (!handlers.empty()) text += fmt::format("# HELP {0} queued jobs by type: {1}\n# TYPE {0} gauge\n", name, figure);
     for (const auto &[type, state] : handlers.items()) {
       const Json &value = state.at(figure);
-      if (value.is_number()) text += fmt::format("{}{{type={}}} {}\n", name, dump(Json(type)), value.dump());
+      if (value.is_number()) text += fmt::format("{}{{type={}}} {}\n", name, visible(dump(Json(type))), value.dump());
     }
   }
   return text;
@@ -51,6 +55,7 @@ std::string in_words(std::string name) {
 std::string prometheus_text(const Json &stats) {
   std::string text;
   for (const auto &[name, value] : stats.items()) {
+    if (!is_figure(name)) continue; // not of our worker
     if (const auto help = help_of_counter(name); help && value.is_number()) {
       text += sample("onced_" + name + "_total", "counter", *help, value.dump());
     } else if (value.is_number()) {

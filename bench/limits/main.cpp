@@ -17,6 +17,7 @@
 #include "held_signals.hpp"
 #include "limit.hpp"
 #include "measurement.hpp"
+#include "number_options.hpp"
 #include "onced/version.hpp"
 #include "scratch_directory.hpp"
 
@@ -86,24 +87,26 @@ void add_options(CLI::App &app, Options &options) {
   app.add_option("--shares", options.shares, "Shares of duplicates; 1: all are of jobs that were committed before")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(onced::bench::decimal(0.0, 1.0));
   app.add_option("--batch", options.batch, "Deliveries a batch, and a message of the pipe")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+      ->check(onced::bench::whole(1, 4096));
   app.add_option("--threads", options.threads, "Threads that write or commit, each its own batches")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(onced::bench::whole(1, 64));
   app.add_option("--transport", options.transport, "Of the pipe: ipc, a unix socket, or tcp over loopback")
       ->capture_default_str()
       ->check(CLI::IsMember({onced::bench::ipc, onced::bench::tcp}));
   app.add_option("--deliveries", options.deliveries, "Deliveries a run")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000'000));
+      ->check(onced::bench::whole(1, 1'000'000'000));
   app.add_option("--repeats", options.repeats, "Runs of each, all once before any again")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--seed", options.seed, "Of ids, numbers and order")->capture_default_str();
+      ->check(onced::bench::whole(1, 1000));
+  app.add_option("--seed", options.seed, "Of ids, numbers and order")
+      ->capture_default_str()
+      ->check(onced::bench::whole(0, UINT64_MAX));
   app.add_option("--directory", options.directory, "Its disk is measured; the data is removed at the end")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "held_signals.hpp"
+#include "number_options.hpp"
 #include "scratch_directory.hpp"
 #include "server.hpp"
 #include "trial.hpp"
@@ -78,16 +79,18 @@ void add_options(CLI::App &app, Options &options) {
   app.add_option("--shares", options.shares, "Shares of duplicates; 1: all are of jobs that were committed before")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(onced::bench::decimal(0.0, 1.0));
   app.add_option("--conflicts", options.conflicts, "Share of deliveries with another payload under a known id")
-      ->check(CLI::Range(0.0, 0.5));
+      ->check(onced::bench::decimal(0.0, 0.5));
   app.add_option("--deliveries", options.deliveries, "Deliveries a run")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000'000));
+      ->check(onced::bench::whole(1, 1'000'000'000));
   app.add_option("--repeats", options.repeats, "Runs of each, all once before any again; 0: only the sweep")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1000));
-  app.add_option("--seed", options.seed, "Of ids, numbers and order")->capture_default_str();
+      ->check(onced::bench::whole(0, 1000));
+  app.add_option("--seed", options.seed, "Of ids, numbers and order")
+      ->capture_default_str()
+      ->check(onced::bench::whole(0, UINT64_MAX));
   app.add_option("--directory", options.directory, "Its disk is measured; the data is removed at the end")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
@@ -100,17 +103,17 @@ void add_settings(CLI::App &app, Options &options) {
   app.add_flag("--sweep", options.sweep, "Find the best batch, connections and look-first for each peer and share");
   app.add_option("--in-flight", options.settings.in_flight, "Deliveries unanswered at most; 0: as the others ask for")
       ->capture_default_str()
-      ->check(CLI::Range(0, 1'000'000));
+      ->check(onced::bench::whole(0, 1'000'000));
   auto *file = app.add_option("--settings", options.settings_file,
                               "With --sweep: keep what it finds in this file, beside what others found. Without: "
                               "measure with what is in it, of the nearest share that was swept");
   app.add_option("--batch", options.settings.batch, "Without --sweep: deliveries settled at once by a connection")
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096))
+      ->check(onced::bench::whole(1, 4096))
       ->excludes(file);
   app.add_option("--connections", options.settings.connections, "Without --sweep: connections that settle")
       ->capture_default_str()
-      ->check(CLI::Range(1, 32))
+      ->check(onced::bench::whole(1, 32))
       ->excludes(file);
   app.add_flag("--look-first", options.settings.look_first, "Without --sweep: read a batch's rows before storing")
       ->excludes(file);

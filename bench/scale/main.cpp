@@ -20,6 +20,7 @@
 #include "held_signals.hpp"
 #include "measure.hpp"
 #include "measurement.hpp"
+#include "number_options.hpp"
 #include "onced/version.hpp"
 #include "own_process.hpp"
 #include "reopening.hpp"
@@ -60,20 +61,25 @@ void add_options(CLI::App &app, Options &options) {
   app.add_option("--keys", options.keys, "Keys there are, size by size")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(1.0, 1e11));
+      ->check(onced::bench::decimal(1.0, 1e11));
   app.add_option("--deliveries", options.deliveries, "Deliveries a measurement; those of new jobs add as many keys")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000'000));
-  app.add_option("--batch", options.batch, "Deliveries a batch")->capture_default_str()->check(CLI::Range(1, 4096));
+      ->check(onced::bench::whole(1, 1'000'000'000));
+  app.add_option("--batch", options.batch, "Deliveries a batch")
+      ->capture_default_str()
+      ->check(onced::bench::whole(1, 4096));
   app.add_option("--repeats", options.repeats, "Measurements of each at a size, all once before any again")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
+      ->check(onced::bench::whole(1, 1000));
   app.add_option("--memory", options.setting.memory_bytes,
                  "As of a worker, which gives the store its share of it "
                  "(default 512MiB)")
       ->transform(CLI::AsSizeValue(false))
+      ->check(onced::bench::whole(1, std::uint64_t{1} << 50))
       ->type_name("SIZE");
-  app.add_option("--seed", options.setting.seed, "Of ids, and of what is delivered")->capture_default_str();
+  app.add_option("--seed", options.setting.seed, "Of ids, and of what is delivered")
+      ->capture_default_str()
+      ->check(onced::bench::whole(0, UINT64_MAX));
   app.add_option("--directory", options.directory, "Its disk is measured; the data is removed at the end")
       ->capture_default_str()
       ->check(CLI::ExistingDirectory);
@@ -84,8 +90,8 @@ void add_options(CLI::App &app, Options &options) {
   app.add_option("--child", options.child.name)->group(hidden);
   app.add_option("--child-of", options.child_of)->group(hidden);
   app.add_option("--child-data", options.child.data)->group(hidden);
-  app.add_option("--child-first", options.child.first)->group(hidden);
-  app.add_option("--child-end", options.child.end)->group(hidden);
+  app.add_option("--child-first", options.child.first)->check(onced::bench::whole(0, UINT64_MAX))->group(hidden);
+  app.add_option("--child-end", options.child.end)->check(onced::bench::whole(0, UINT64_MAX))->group(hidden);
   app.add_flag("--child-count", options.child.count_rows)->group(hidden);
 }
 

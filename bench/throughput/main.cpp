@@ -11,6 +11,7 @@
 
 #include "held_signals.hpp"
 #include "measurement.hpp"
+#include "number_options.hpp"
 #include "onced/version.hpp"
 #include "table.hpp"
 
@@ -50,11 +51,11 @@ void add_grid(CLI::App &app, Grid &grid) {
   app.add_option("--shares", grid.shares, "Shares of duplicates; 1: all are of jobs that were committed before")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(onced::bench::decimal(0.0, 1.0));
   app.add_option("--per-message", grid.per_message, "Deliveries a message")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(1, 4096));
+      ->check(onced::bench::whole(1, 4096));
   app.add_option("--durability", grid.durabilities, "fsync, page-cache or both")
       ->delimiter(',')
       ->capture_default_str()
@@ -62,7 +63,7 @@ void add_grid(CLI::App &app, Grid &grid) {
   app.add_option("--workers", grid.workers, "Worker threads")
       ->delimiter(',')
       ->capture_default_str()
-      ->check(CLI::Range(1, 64));
+      ->check(onced::bench::whole(1, 64));
   app.add_flag("--grid", grid.whole,
                "Every share with 1, 16, 64, 256 and 1024 a message, both durabilities, 1 and 2 workers");
 }
@@ -77,31 +78,33 @@ void add_series(CLI::App &app, Series &series) {
       ->check(CLI::IsMember({onced::bench::ipc, onced::bench::tcp}));
   app.add_option("--deliveries", series.deliveries, "Deliveries a run")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000'000));
+      ->check(onced::bench::whole(1, 1'000'000'000));
   app.add_option("--in-flight,--window", series.in_flight, "Deliveries unanswered at most; a message has no more")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(onced::bench::whole(1, 1'000'000));
   app.add_option("--conflicts", series.conflict_share,
                  "This share carries another payload under an id that was committed before")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.5));
+      ->check(onced::bench::decimal(0.0, 0.5));
   app.add_option("--repeats", series.repeats, "Runs of each cell, all cells once before any again")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000));
-  app.add_option("--seed", series.seed, "Of ids, numbers, order and schedule")->capture_default_str();
+      ->check(onced::bench::whole(1, 1000));
+  app.add_option("--seed", series.seed, "Of ids, numbers, order and schedule")
+      ->capture_default_str()
+      ->check(onced::bench::whole(0, UINT64_MAX));
   app.add_option("--drop-replies", series.dropped_replies_share,
                  "The worker loses this share of its frames of replies: what is unanswered for 2 s is sent again")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 0.9));
+      ->check(onced::bench::decimal(0.0, 0.9));
 }
 
 void add_schedule(CLI::App &app, Series &series, std::string &arrivals) {
   auto *rate = app.add_option("--rate", series.deliveries_per_second,
                               "Open loop: deliveries a second on a schedule, from which latency counts")
-                   ->check(CLI::PositiveNumber);
+                   ->check(onced::bench::decimal(1e-6, 1e9));
   app.add_option("--load", series.loads, "Open loop at these shares of what the closed loop reached just before")
       ->delimiter(',')
-      ->check(CLI::Range(0.001, 10.0))
+      ->check(onced::bench::decimal(0.001, 10.0))
       ->excludes(rate);
   app.add_option("--arrivals", arrivals, "Intervals of the schedule: exponential (by seed) or fixed")
       ->capture_default_str()

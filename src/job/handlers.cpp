@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <optional>
@@ -37,8 +38,29 @@ Wrong wrong_time(std::string_view name, std::chrono::milliseconds time, std::chr
            "give " + std::to_string(least.count()) + " ms to 24 hours"}};
 }
 
-bool is_empty_command(const HandlerCommand *command) {
-  return command != nullptr && (command->arguments.empty() || command->arguments.front().empty());
+bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
+}
+
+// What execve would cut short, or take for something else.
+Wrong wrong_command(const HandlerCommand *command) {
+  if (command == nullptr) return {};
+  if (command->arguments.empty() || command->arguments.front().empty()) {
+    return {{"a command of it names no program", "name a program"}};
+  }
+  if (std::any_of(command->arguments.begin(), command->arguments.end(), has_nul)) {
+    return {{"an argument of its command has a NUL", "write it without"}};
+  }
+  for (const auto &[name, value] : command->environment) {
+    if (name.empty()) return {{"a variable of its environment has no name", "name it"}};
+    if (has_nul(name) || has_nul(value)) {
+      return {{"a variable of its environment has a NUL", "write its name and its value without"}};
+    }
+    if (name.find('=') != std::string::npos) {
+      return {{"the name of a variable of its environment, '" + name + "', has a '='", "name it without"}};
+    }
+  }
+  return {};
 }
 
 template <class Handler> bool is_missing(const Handler &handler) {
@@ -65,10 +87,8 @@ Wrong what_is_wrong_with(const QueuedType &type) {
     return {{"its concurrency is " + std::to_string(type.concurrency),
              "give 1 to " + std::to_string(limits::handler_concurrency_max)}};
   }
-  if (is_empty_command(std::get_if<HandlerCommand>(&type.handler)) ||
-      is_empty_command(std::get_if<HandlerCommand>(&type.reconcile))) {
-    return {{"a command of it names no program", "name a program"}};
-  }
+  if (auto wrong = wrong_command(std::get_if<HandlerCommand>(&type.handler))) return wrong;
+  if (auto wrong = wrong_command(std::get_if<HandlerCommand>(&type.reconcile))) return wrong;
   if (auto wrong = wrong_effect(type)) return wrong;
   using std::chrono::milliseconds;
   if (auto wrong = wrong_time("visibility timeout", type.visibility_timeout, milliseconds(10))) return wrong;

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,6 +36,12 @@ tl::unexpected<NotStarted> not_started(const std::string &what, int error) {
   return tl::unexpected(NotStarted{Reason::command, what + ": " + std::generic_category().message(error)});
 }
 
+// A folder may be entered, so access() says that it may be "run".
+bool is_program(const std::string &path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
 // Where execve looks: it does not search. Of several programs the first that may be run; where there is none, a path
 // that gives the right error.
 std::string path_of(const std::string &program, const std::map<std::string, std::string> &environment) {
@@ -45,7 +52,7 @@ std::string path_of(const std::string &program, const std::map<std::string, std:
     const std::string_view folder = folders.substr(0, folders.find(':'));
     folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
     std::string path = std::string(folder) + "/" + program;
-    if (!folder.empty() && ::access(path.c_str(), X_OK) == 0) return path;
+    if (!folder.empty() && is_program(path)) return path;
   }
   return {};
 }

@@ -22,6 +22,7 @@ Error folder_error(const std::filesystem::path &folder, const std::error_code &e
 Result<std::unique_ptr<Runner>> Runner::make(const RunnerOptions &options, const Handlers &handlers,
                                              store::StoreKeeper &keeper, Clock &clock, Random &random, EventLog &log,
                                              QueueCounters &counters, std::function<void(const JobEnd &)> on_end) {
+  if (auto checked = check(handlers); !checked) return tl::unexpected(checked.error());
   std::unique_ptr<Runner> runner( // its constructor is private
       new Runner(options, handlers, keeper, clock, random, log, counters, std::move(on_end)));
   if (auto prepared = runner->prepare(); !prepared) return tl::unexpected(prepared.error());
@@ -52,14 +53,17 @@ unsigned Runner::executors_of(const Handlers &handlers) {
   return executors;
 }
 
+Result<void> Runner::check(const Handlers &handlers) {
+  const unsigned executors = executors_of(handlers);
+  if (executors <= limits::handler_threads_max) return {};
+  return tl::unexpected(Error{.code = ErrorCode::usage,
+                              .concerns = "the concurrency of all handlers",
+                              .cause = std::to_string(executors) + " threads are too many",
+                              .remedy = "let them be " + std::to_string(limits::handler_threads_max) + " together"});
+}
+
 // Makes the folder of the locks, and removes those that an earlier process has left and nobody holds.
 Result<void> Runner::prepare() {
-  if (executors_ > limits::handler_threads_max) {
-    return tl::unexpected(Error{.code = ErrorCode::usage,
-                                .concerns = "the concurrency of all handlers",
-                                .cause = std::to_string(executors_) + " threads are too many",
-                                .remedy = "let them be " + std::to_string(limits::handler_threads_max) + " together"});
-  }
   if (executors_ == 0) return {};
   std::error_code error;
   std::filesystem::create_directory(context_.locks, error);

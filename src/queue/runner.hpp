@@ -35,6 +35,8 @@ public:
 
   // How many threads shall be executors: one for each lease that there may be at once.
   [[nodiscard]] static unsigned executors_of(const Handlers &handlers);
+  // Errors: `usage`, they are more than limits::handler_threads_max.
+  [[nodiscard]] static Result<void> check(const Handlers &handlers);
   [[nodiscard]] unsigned executors() const { return executors_; }
   // One of the executors, from 0, in a thread of its own: until `drain`, and the end of the job in hand.
   void run_executor(unsigned number);

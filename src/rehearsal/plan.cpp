@@ -1,7 +1,6 @@
 #include "rehearsal/plan.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 #include <set>
 #include <sstream>
@@ -9,6 +8,7 @@
 
 #include <toml++/toml.h>
 
+#include "job/numbers.hpp"
 #include "onced/limits.hpp"
 #include "onced/store.hpp"
 #include "rehearsal/files.hpp"
@@ -57,13 +57,12 @@ public:
   }
   milliseconds duration(const std::string &key) {
     const std::string written = text(key);
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
-    const std::string_view unit(end, static_cast<std::size_t>(written.data() + written.size() - end));
-    const bool known = unit == "ms" || unit == "s";
-    constexpr std::int64_t milliseconds_max = 10'000; // every wait of a rehearsal is given up after 30 s
-    const std::int64_t length = unit == "s" && number <= milliseconds_max ? number * 1000 : number;
-    if (error != std::errc() || !known || length < 50 || length > milliseconds_max) {
+    const std::size_t digits = std::min(written.find_first_not_of("0123456789"), written.size());
+    const std::string unit = written.substr(digits);
+    constexpr std::uint64_t milliseconds_max = 10'000; // every wait of a rehearsal is given up after 30 s
+    const auto number = parse_whole(written.substr(0, digits), 0, milliseconds_max);
+    const std::uint64_t length = !number ? 0 : unit == "s" ? *number * 1000 : unit == "ms" ? *number : 0;
+    if (length < 50 || length > milliseconds_max) {
       fail(key, "no duration, or out of range", "write \"50ms\" to \"10s\"");
     }
     return milliseconds(length);

@@ -376,7 +376,7 @@ Child &Stage::start_raw_sender(const std::string &bytes) {
 }
 
 Child &Stage::resume_sender(const Words &more) {
-  return start_sending(more);
+  return start_sending(Words{"--resume"} + more);
 }
 
 void Stage::finish(Child &sender) {

@@ -143,7 +143,7 @@ public:
   Child &start_sender(const std::vector<std::string> &jobs, const Words &more = {});
   // The same with bytes that are one job, or none.
   Child &start_raw_sender(const std::string &bytes);
-  // `onced send --outbox`, to go on with what is left there.
+  // `onced send --resume --outbox`, to go on with what is left there.
   Child &resume_sender(const Words &more);
   // Waits for the end of a sender, and keeps the outcomes that it was told.
   void finish(Child &sender);

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include "wire/endpoint.hpp"
+
 namespace onced::wire {
 namespace {
 
@@ -49,6 +51,17 @@ zmq::socket_t make_dealer(zmq::context_t &context) {
   return socket;
 }
 
+// IPv6 is asked for by an address of it only: with the option on, a name may lead to another address than a peer's.
+void bind(zmq::socket_t &socket, const Endpoint &at) {
+  socket.set(zmq::sockopt::ipv6, at.is_ipv6);
+  socket.bind(at.address);
+}
+
+void connect(zmq::socket_t &socket, const Endpoint &at) {
+  socket.set(zmq::sockopt::ipv6, at.is_ipv6);
+  socket.connect(at.address);
+}
+
 Error endpoint_error(const std::string &endpoint, const std::string &doing, const zmq::error_t &error) {
   return {.code = ErrorCode::endpoint,
           .concerns = endpoint,
@@ -57,62 +70,65 @@ Error endpoint_error(const std::string &endpoint, const std::string &doing, cons
                                               : "give an endpoint such as tcp://127.0.0.1:5570"};
 }
 
-// Runs `make`, which makes and opens a socket, and turns ZeroMQ's exceptions into an Error.
+// Runs `make`, which makes and opens a socket for an endpoint, and turns ZeroMQ's exceptions into an Error.
 template <class Make>
-auto guarded(const std::string &endpoint, const std::string &doing, Make &&make) -> Result<decltype(make())> {
+auto guarded(const std::string &text, EndpointUse use, const std::string &doing, Make &&make)
+    -> Result<decltype(make(std::declval<const Endpoint &>()))> {
+  const auto endpoint = read_endpoint(text, use);
+  if (!endpoint) return tl::unexpected(endpoint.error());
   try {
-    return make();
+    return make(*endpoint);
   } catch (const zmq::error_t &error) {
-    return tl::unexpected(endpoint_error(endpoint, doing, error));
+    return tl::unexpected(endpoint_error(text, doing, error));
   }
 }
 
 } // namespace
 
 Result<zmq::socket_t> bind_jobs(zmq::context_t &context, const std::string &endpoint, int high_water_messages) {
-  return guarded(endpoint, "bind the jobs socket", [&] {
+  return guarded(endpoint, EndpointUse::bind, "bind the jobs socket", [&](const Endpoint &at) {
     auto socket = make_socket(context, zmq::socket_type::pull, no_linger, limits::message_bytes_max);
     socket.set(zmq::sockopt::rcvhwm, high_water_messages);
     add_keepalive(socket);
-    socket.bind(endpoint);
+    bind(socket, at);
     return socket;
   });
 }
 
 Result<zmq::socket_t> bind_replies(zmq::context_t &context, const std::string &endpoint) {
-  return guarded(endpoint, "bind the replies socket", [&] {
+  return guarded(endpoint, EndpointUse::bind, "bind the replies socket", [&](const Endpoint &at) {
     auto socket = make_socket(context, zmq::socket_type::router, replies_linger_ms, limits::query_bytes_max);
     // A reply to a peer that is gone is reported, and dropped by us, rather than dropped in silence.
     socket.set(zmq::sockopt::router_mandatory, true);
     add_heartbeats(socket);
-    socket.bind(endpoint);
+    bind(socket, at);
     return socket;
   });
 }
 
 Result<zmq::socket_t> connect_jobs(zmq::context_t &context, const std::string &endpoint) {
-  return guarded(endpoint, "connect to the jobs socket", [&] {
+  return guarded(endpoint, EndpointUse::connect, "connect to the jobs socket", [&](const Endpoint &at) {
     auto socket = make_socket(context, zmq::socket_type::push, no_linger, limits::message_bytes_max);
     socket.set(zmq::sockopt::sndhwm, jobs_send_high_water_messages);
     add_keepalive(socket);
     // Nothing is queued for a worker that is not there: its jobs stay with the sender.
     socket.set(zmq::sockopt::immediate, true);
-    socket.connect(endpoint);
+    connect(socket, at);
     return socket;
   });
 }
 
 Result<zmq::socket_t> connect_replies(zmq::context_t &context, const std::string &endpoint) {
-  return guarded(endpoint, "connect to the replies socket", [&] {
+  return guarded(endpoint, EndpointUse::connect, "connect to the replies socket", [&](const Endpoint &at) {
     auto socket = make_dealer(context);
-    socket.connect(endpoint);
+    connect(socket, at);
     return socket;
   });
 }
 
 Result<MonitoredSocket> connect_monitored_replies(zmq::context_t &context, const std::string &endpoint) {
   static constexpr const char *monitor_endpoint = "inproc://replies-monitor"; // names are a context's own
-  return guarded(endpoint, "connect to the replies socket", [&] {
+  return guarded(endpoint, EndpointUse::connect, "connect to the replies socket", [&](const Endpoint &at) {
     MonitoredSocket monitored{.socket = make_dealer(context), .monitor = {context, zmq::socket_type::pair}};
     // Before the connection, so that the first one is told of too.
     if (zmq_socket_monitor(monitored.socket.handle(), monitor_endpoint, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0) {
@@ -120,7 +136,7 @@ Result<MonitoredSocket> connect_monitored_replies(zmq::context_t &context, const
     }
     monitored.monitor.set(zmq::sockopt::linger, no_linger);
     monitored.monitor.connect(monitor_endpoint);
-    monitored.socket.connect(endpoint);
+    connect(monitored.socket, at);
     return monitored;
   });
 }

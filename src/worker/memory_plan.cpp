@@ -32,25 +32,36 @@ std::size_t memory_with_caches(std::size_t bytes) {
 
 // What one sender may make the worker hold, beside messages of jobs: the replies that it does not read.
 constexpr std::size_t replies_bytes = (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_target;
+// And at least, with one message of jobs that waits, and one that is arriving.
+constexpr std::size_t sender_bytes = replies_bytes + 2 * limits::message_bytes_max;
 
-Error too_little(std::size_t memory_bytes, unsigned senders, std::size_t needed_bytes) {
-  return {
-      .code = ErrorCode::usage,
-      .concerns = "memory for " + std::to_string(senders) + " senders",
-      .cause = std::to_string(memory_bytes / mebibyte) + " MiB are too little",
-      .remedy =
-          "give " + std::to_string(needed_bytes / mebibyte + 1) +
-          " MiB or more (--memory), or expect fewer senders (--senders), worker threads, handlers at once or relays"};
+std::string in_mebibytes(std::size_t bytes) {
+  return std::to_string(bytes / mebibyte) + " MiB";
+}
+
+Error too_little(std::size_t memory_bytes, unsigned senders, const Threads &threads, std::size_t needed_bytes) {
+  const std::size_t for_handlers =
+      threads.executors == 0 ? 0 : threads.executors * limits::executor_bytes + limits::command_conversion_bytes;
+  return {.code = ErrorCode::usage,
+          .concerns = "memory",
+          .cause = in_mebibytes(memory_bytes) + " are too little, of which " + std::to_string(senders) +
+                   " senders need " + in_mebibytes(senders * sender_bytes) + ", " + std::to_string(threads.batch) +
+                   " worker threads " + in_mebibytes(threads.batch * limits::worker_thread_bytes) + ", " +
+                   std::to_string(threads.executors) + " handlers at once " + in_mebibytes(for_handlers) + " and " +
+                   std::to_string(threads.relays) + " relays " +
+                   in_mebibytes(threads.relays * limits::relay_target_bytes),
+          .remedy = "give " + std::to_string(needed_bytes / mebibyte + 1) +
+                    " MiB or more (--memory), or lower --senders, --workers, the concurrency of handlers or the "
+                    "number of relays"};
 }
 
 } // namespace
 
 Result<MemoryPlan> plan_memory(std::size_t memory_bytes, unsigned senders, const Threads &threads) {
-  // For each sender one message that waits, and one that is arriving.
-  const std::size_t least = fixed_bytes(threads) + senders * (replies_bytes + 2 * limits::message_bytes_max);
+  const std::size_t least = fixed_bytes(threads) + senders * sender_bytes;
   const std::size_t caches = block_cache_bytes(memory_bytes) + committed_cache_bytes(memory_bytes);
   if (memory_bytes < least + caches) {
-    return tl::unexpected(too_little(memory_bytes, senders, memory_with_caches(least)));
+    return tl::unexpected(too_little(memory_bytes, senders, threads, memory_with_caches(least)));
   }
   const std::size_t left = memory_bytes - caches - fixed_bytes(threads);
   const std::size_t waiting = senders == 0 ? limits::receive_high_water_messages_max

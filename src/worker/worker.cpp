@@ -10,6 +10,7 @@
 #include "queue/relay.hpp"
 #include "queue/runner.hpp"
 #include "store/store_keeper.hpp"
+#include "wire/endpoint.hpp"
 #include "wire/sockets.hpp"
 #include "worker/batch_thread.hpp"
 #include "worker/counters.hpp"
@@ -48,12 +49,33 @@ private:
   sigset_t before_{};
 };
 
-Result<void> check(const WorkerOptions &options) {
-  if (options.threads >= 1 && options.threads <= limits::worker_threads_max) return {};
-  return tl::unexpected(Error{.code = ErrorCode::usage,
-                              .concerns = "worker threads",
-                              .cause = std::to_string(options.threads) + " is not possible",
-                              .remedy = "give 1 to " + std::to_string(limits::worker_threads_max)});
+Result<void> check_endpoints(const WorkerOptions &options) {
+  for (const std::string *endpoint : {&options.jobs_endpoint, &options.replies_endpoint}) {
+    if (const auto read = wire::read_endpoint(*endpoint, wire::EndpointUse::bind); !read) {
+      return tl::unexpected(read.error());
+    }
+  }
+  for (const RelayTarget &target : options.relays) {
+    for (const std::string *endpoint : {&target.jobs_endpoint, &target.replies_endpoint}) {
+      if (const auto read = wire::read_endpoint(*endpoint, wire::EndpointUse::connect); !read) {
+        return tl::unexpected(read.error());
+      }
+    }
+  }
+  return {};
+}
+
+// All that can be wrong with what a worker is given: told before there is a directory or a socket.
+Result<void> check(const WorkerOptions &options, const Handlers &handlers) {
+  if (options.threads < 1 || options.threads > limits::worker_threads_max) {
+    return tl::unexpected(Error{.code = ErrorCode::usage,
+                                .concerns = "worker threads",
+                                .cause = std::to_string(options.threads) + " is not possible",
+                                .remedy = "give 1 to " + std::to_string(limits::worker_threads_max)});
+  }
+  if (auto checked = queue::Runner::check(handlers); !checked) return checked;
+  if (auto checked = queue::check_relays(options.relays); !checked) return checked;
+  return check_endpoints(options);
 }
 
 } // namespace
@@ -130,7 +152,7 @@ private:
 };
 
 Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
-  if (auto checked = check(options); !checked) return checked;
+  if (auto checked = check(options, handlers_); !checked) return checked;
   const auto memory = worker::plan_memory(options.memory_bytes, options.senders,
                                           {.batch = options.threads,
                                            .executors = queue::Runner::executors_of(handlers_),
@@ -176,7 +198,6 @@ Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &cloc
                                     [this](const queue::JobEnd &end) { on_job_end(end); });
   if (!runner) return tl::unexpected(runner.error());
   runner_ = std::move(*runner);
-  if (auto checked = queue::check_relays(options.relays); !checked) return checked;
   relay_ = std::make_unique<queue::Relay>(options.relays, *keeper_, clock, random, log_, counters_);
   return {};
 }

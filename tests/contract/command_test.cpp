@@ -147,6 +147,33 @@ TEST_CASE("an endpoint that is none is exit code 69") {
   CHECK(run_command({"serve", "--data", data, "--jobs", "no endpoint", "--replies", worker.replies()}).exit == 69);
   CHECK(run_command({"send", "--jobs", "no endpoint", "--replies", worker.replies()}).exit == 69);
   CHECK(run_command({"count", "--replies", "no endpoint"}).exit == 69);
+  for (const std::string &wrong : {std::string("tcp://127.0.0.1:99999"), std::string("tcp://127.0.0.1:-1"),
+                                   "ipc://" + std::string(108, 'p'), std::string("tcp://no.such.host.invalid:*")}) {
+    const Finished refused = run_command({"serve", "--data", data, "--jobs", wrong, "--replies", worker.replies()});
+    CHECK(refused.exit == 69);
+    CHECK(contains(refused.errors, "onced: " + wrong + ": "));
+  }
+  CHECK_FALSE(std::filesystem::exists(data)); // told before there is anything
+}
+
+TEST_CASE("a worker can be bound to localhost and to IPv6, and be found there") {
+  const TempDirectory directory;
+  for (const std::string host : {"localhost", "[::1]"}) {
+    CAPTURE(host);
+    if (host != "localhost" && std::ifstream("/proc/net/if_inet6").peek() == EOF) continue; // no IPv6 here
+    Process worker({.arguments = {"serve", "--data", directory.path() / host, "--jobs", "tcp://" + host + ":*",
+                                  "--replies", "tcp://" + host + ":*"}});
+    const auto line = worker.next_line();
+    REQUIRE(line.has_value());
+    const auto there = [&](const std::string &name) {
+      const std::string bound = Line(*line)[name];
+      return "tcp://" + host + bound.substr(bound.rfind(':'));
+    };
+    CHECK(run_command({"send", "--jobs", there("jobs"), "--replies", there("replies")}, jobs_as_json("job", 1)).exit ==
+          0);
+    worker.signal(SIGTERM);
+    CHECK(worker.wait() == 0);
+  }
 }
 
 TEST_CASE("stored data that is damaged is exit code 65") {

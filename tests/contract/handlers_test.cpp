@@ -358,5 +358,9 @@ TEST_CASE("a handler's table with a mistake is refused with its place in the fil
   CHECK(has(refused("[handlers.sum]\ncommand = [\"x\"]\n"), "has a handler already"));
   CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nenvironment = { ONCED_ATTEMPT = \"1\" }\n"), "the worker's"));
   CHECK(has(refused("[relays.b]\njobs = \"tcp://127.0.0.1:1\"\n"), "onced.toml:1: relays.b"));
+  CHECK(has(refused("[handlers.a]\ncommand = [\"x\", \"a\\u0000b\"]\n"), "NUL"));
+  CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nenvironment = { \"\" = \"1\" }\n"), "has no name"));
+  CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nenvironment = { \"A=B\" = \"1\" }\n"), "has a '='"));
+  CHECK(has(refused("[relays.b]\njobs = \"tcp://127.0.0.1:99999\"\n"), "onced.toml:2: relays.b.jobs"));
   CHECK(has(refused("[handlers]\na = 1\n"), "handlers.a"));
 }

@@ -2,11 +2,17 @@
 // once, whoever dies. What kill -9 cannot show is a missing fdatasync: tests/unit/sender counts those.
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstdlib>
 #include <fstream>
 #include <set>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "onced/kill_point.hpp"
 #include "sender/outbox.hpp"
+#include "support/job_bytes.hpp"
 #include "support/raw_peer.hpp"
 
 using namespace onced;
@@ -34,6 +40,28 @@ struct Scene {
     if (!opened) throw std::runtime_error(describe(opened.error()));
     return (*opened)->found().jobs;
   }
+};
+
+// A terminal at which nobody types.
+class Terminal {
+public:
+  Terminal() : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    std::array<char, 64> name{};
+    if (master_ < 0 || ::grantpt(master_) != 0 || ::unlockpt(master_) != 0 ||
+        ::ptsname_r(master_, name.data(), name.size()) != 0) {
+      throw std::runtime_error("no terminal");
+    }
+    name_ = name.data();
+  }
+  ~Terminal() { ::close(master_); }
+  Terminal(const Terminal &) = delete;
+  Terminal &operator=(const Terminal &) = delete;
+
+  [[nodiscard]] const std::string &name() const { return name_; }
+
+private:
+  int master_;
+  std::string name_;
 };
 
 // The ids that were printed as stored or duplicate with their own result; `wrong` counts the other lines.
@@ -113,18 +141,78 @@ TEST_CASE("jobs that no worker takes stay in the outbox and a later send without
   const Finished sent = run_command(scene.send({scene.file, "--deadline", "1s"}));
   CHECK(sent.exit == 75);
   CHECK(sent.output.empty());
-  CHECK(sent.errors.find("200 jobs are kept in " + scene.outbox.string() + "; run onced send --outbox " +
+  CHECK(sent.errors.find("200 jobs are kept in " + scene.outbox.string() + "; run onced send --resume --outbox " +
                          scene.outbox.string() + " to go on") != std::string::npos);
   CHECK(scene.jobs_kept() == 200);
   scene.worker.start();
   Told told;
-  const Finished resumed = run_command(scene.send(), "{\"operation_id\":\"stdin is not read\",\"numbers\":[1]}\n");
+  const Finished resumed =
+      run_command(scene.send({"--resume"}), "{\"operation_id\":\"stdin is not read\",\"numbers\":[1]}\n");
   CHECK(resumed.exit == 0);
   told.add(resumed);
   CHECK(told.wrong == 0);
   CHECK(told.times.size() == 200);
   CHECK(scene.worker.rows() == Rows{200, 0});
   CHECK(run_command(scene.send()).output.empty()); // nothing is left
+}
+
+TEST_CASE("with an outbox and no FILE the jobs on standard input are sent, from a file, a pipe, or as raw bytes") {
+  Scene scene;
+  scene.worker.start();
+  const auto stored = [](const Finished &sent) { return field_of(sent.lines(), "outcome"); };
+  CHECK(stored(run_command(scene.send(), jobs_as_json("file", 1))) == "stored");
+  Process piped({.arguments = scene.send(), .input = std::nullopt});
+  piped.write_input(jobs_as_json("pipe", 1));
+  piped.end_input();
+  const Finished sent = finish(piped);
+  CHECK(sent.exit == 0);
+  CHECK(stored(sent) == "stored");
+  CHECK(stored(run_command(scene.send({"--raw"}), job_bytes("raw", {1}))) == "stored");
+  CHECK(scene.worker.rows() == Rows{3, 0});
+}
+
+TEST_CASE("jobs on standard input are kept in an outbox that no worker empties") {
+  Scene scene;
+  const Finished killed = run_command(scene.send({"--kill-at", "sender.after-outbox:1"}), jobs_as_json("job", 3));
+  CHECK(killed.exit.signal == SIGKILL);
+  CHECK(scene.jobs_kept() == 3);
+}
+
+TEST_CASE("an outbox goes on where standard input is empty, closed or a terminal, and where that is asked for") {
+  const Terminal terminal;
+  const auto by_shell = [](const std::string &redirection) {
+    return std::vector<std::string>{"/bin/sh", "-c", "exec \"$@\" " + redirection, "sh"};
+  };
+  for (const auto &wrapper :
+       {std::vector<std::string>{}, by_shell("</dev/null"), by_shell("<&-"), by_shell("<" + terminal.name())}) {
+    Scene scene;
+    scene.worker.start();
+    CHECK(run_command(scene.send({scene.file, "--kill-at", "sender.after-outbox:1"})).exit.signal == SIGKILL);
+    const Finished resumed = run_command(Process::Options{.arguments = scene.send(), .wrapper = wrapper});
+    CHECK(resumed.exit == 0);
+    CHECK(resumed.lines().size() == Scene::jobs);
+    CHECK(scene.worker.rows() == Rows{Scene::jobs, 0});
+    CHECK(run_command(scene.send({"--raw"})).output.empty()); // no bytes are no job here
+    CHECK(scene.worker.rows() == Rows{Scene::jobs, 0});
+  }
+}
+
+TEST_CASE("a standard input that does not end is waited for until the deadline, and that is said") {
+  Scene scene;
+  scene.worker.start();
+  Process open_pipe({.arguments = scene.send({"--deadline", "300ms"}), .input = std::nullopt});
+  const Finished sent = finish(open_pipe);
+  CHECK(sent.exit == 75);
+  CHECK(sent.errors.find("--resume") != std::string::npos);
+  CHECK(sent.errors.find("not read to its end") != std::string::npos);
+}
+
+TEST_CASE("resuming takes an outbox and no jobs") {
+  Scene scene;
+  CHECK(run_command(scene.worker.send({"--resume"})).exit == 64);
+  CHECK(run_command(scene.send({"--resume", scene.file})).exit == 64);
+  CHECK(run_command(scene.send({"--resume", "--raw"})).exit == 64);
+  CHECK_FALSE(std::filesystem::exists(scene.outbox));
 }
 
 TEST_CASE("with a dash the jobs of standard input join those that are left") {

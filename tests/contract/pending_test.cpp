@@ -30,7 +30,7 @@ struct Queue {
     return run_command(arguments + Arguments{"--data", (directory.path() / "data").string()});
   }
   [[nodiscard]] Finished resolve(const Arguments &more) const {
-    return run(Arguments{"pending", "resolve", "held", "--type", "pay", "--by", "kim"} + more);
+    return run(Arguments{"pending", "resolve", "held", "--type", "pay", "--by", "kim", "--why", "INC-7"} + more);
   }
 
   TempDirectory directory;
@@ -98,7 +98,7 @@ TEST_CASE("a held job is resolved by its owner on a running worker and on none a
       CHECK(got.line()["result"] == (applied ? "[\"receipt\",12]" : "null"));
       CHECK(queue.run({"pending", "list", "--held"}).output.empty());
 
-      const Finished again = queue.resolve({"--absent", "--why", "INC-7"});
+      const Finished again = queue.resolve({"--absent"});
       CHECK(again.exit == 1);
       CHECK(again.line()["outcome"] == "not_found");
       CHECK(again.line()["resolved"] == "false");
@@ -110,7 +110,7 @@ TEST_CASE("a held job is resolved by its owner on a running worker and on none a
       CHECK(audit["type"] == "pay");
       CHECK(audit["outcome"] == (applied ? "stored" : "accepted"));
       CHECK(audit["by"] == "kim");
-      CHECK(audit["why"] == "resolved");
+      CHECK(audit["why"] == "INC-7");
       const Line verified = queue.run({"verify"}).line();
       CHECK(verified["queued"] == (applied ? "1" : "2"));
       CHECK(verified["problems"] == "0");
@@ -125,10 +125,20 @@ TEST_CASE("a resolution that is asked for wrongly is refused before anything is 
   CHECK(queue.resolve({"--applied", "1", "--absent"}).exit == 64);
   CHECK(queue.resolve({"--applied", "no json"}).exit == 64);
   CHECK(queue.resolve({"--applied", "18446744073709551616"}).exit == 64);
-  CHECK(queue.run({"pending", "resolve", "held", "--type", "pay", "--absent"}).exit == 64);
+  const Arguments held{"pending", "resolve", "held", "--type", "pay", "--absent"};
+  const auto refused_naming = [&](const Arguments &more, const std::string &option) {
+    const Finished refused = queue.run(held + more);
+    CHECK(refused.exit == 64);
+    CHECK(refused.errors.find("onced: " + option) != std::string::npos);
+  };
+  refused_naming({"--why", "INC-7"}, "--by");
+  refused_naming({"--by", "kim"}, "--why");
+  refused_naming({"--by", "", "--why", "INC-7"}, "--by");
+  refused_naming({"--by", "kim", "--why", std::string(2000, 'y')}, "--why");
   CHECK(run_command({"pending", "resolve", "held", "--type", "pay", "--absent", "--by", "kim"}).exit == 64);
-  CHECK(queue.run({"pending", "resolve", "waiting", "--type", "slow", "--absent", "--by", "kim"}).exit == 1);
-  CHECK(queue.run({"pending", "resolve", "event-7", "--effect-key", "--absent", "--by", "kim"}).exit == 1);
+  const Arguments by{"--absent", "--by", "kim", "--why", "INC-7"};
+  CHECK(queue.run(Arguments{"pending", "resolve", "waiting", "--type", "slow"} + by).exit == 1);
+  CHECK(queue.run(Arguments{"pending", "resolve", "event-7", "--effect-key"} + by).exit == 1);
   const std::string large = "\"" + std::string(limits::query_bytes_max, 'r') + "\"";
   CHECK(queue.resolve({"--applied", large}).exit == 64);
   Bytes request;

@@ -40,6 +40,27 @@ TEST_CASE("a line that is no job is printed with its number and is not sent") {
   CHECK(worker.rows() == Rows{2, 0}); // none of them has become a dead letter
 }
 
+TEST_CASE("a byte order mark before the first line is no part of it, whether that line is a job or blank") {
+  WorkerProcess worker;
+  worker.start();
+  const std::string mark = "\xEF\xBB\xBF";
+  for (const std::string before : {"", "\n", " \r\n"}) {
+    const Finished sent = run_command(worker.send(), mark + before + jobs_as_json("job", 1));
+    CHECK(sent.exit == 0);
+    CHECK(sent.lines().size() == 1);
+  }
+}
+
+TEST_CASE("a job that is spread over lines is refused with a hint at what makes it one line") {
+  WorkerProcess worker;
+  worker.start();
+  const Finished sent = run_command(worker.send(), "{\n  \"operation_id\": \"a\",\n  \"numbers\": [\n    1\n  ]\n}\n");
+  CHECK(sent.exit == 1);
+  CHECK(sent.errors.find("each line must be one whole job") != std::string::npos);
+  CHECK(sent.errors.find("jq -c .") != std::string::npos);
+  CHECK(run_command(worker.send(), "no json\n").errors.empty());
+}
+
 TEST_CASE("integers beyond 64 bits are refused and never rounded") {
   WorkerProcess worker;
   worker.start();

@@ -143,6 +143,28 @@ TEST_CASE("a type is either inline or queued and what is said of a queued one is
   CHECK(handlers.add_queued({.type = "long", .owner = std::string(256, 'o')}).error().code == ErrorCode::usage);
   CHECK(handlers.add_queued({.type = "bytes", .owner = "\xFF"}).error().code == ErrorCode::usage);
 
+  const std::string nul(1, '\0');
+  for (const HandlerCommand &command : std::vector<HandlerCommand>{{{}, {}},
+                                                                   {{""}, {}},
+                                                                   {{"/bin/echo", "a" + nul + "b"}, {}},
+                                                                   {{"/bin/echo" + nul}, {}},
+                                                                   {{"/bin/echo"}, {{"", "x"}}},
+                                                                   {{"/bin/echo"}, {{"A=B", "x"}}},
+                                                                   {{"/bin/echo"}, {{"A" + nul, "x"}}},
+                                                                   {{"/bin/echo"}, {{"A", "x" + nul}}}}) {
+    const auto refused = handlers.add_queued({.type = "command", .handler = command});
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().code == ErrorCode::usage);
+    CHECK(handlers
+              .add_queued({.type = "command",
+                           .handler = HandlerCommand{{"/bin/echo"}, {}},
+                           .external = true,
+                           .policy = EffectPolicy::query,
+                           .reconcile = command})
+              .error()
+              .code == ErrorCode::usage);
+  }
+
   REQUIRE(handlers.queued("slow") != nullptr);
   CHECK(!handlers.queued("slow")->external);
   CHECK(handlers.queued("slow")->max_receive_count == limits::max_receive_count);

@@ -236,6 +236,9 @@ TEST_CASE("a program without a slash is looked for in the listed PATH or in the 
   bench.options.arguments = {"echo", "found"};
   bench.options.environment = {{"PATH", bench.directory.path().string() + "::/bin"}};
   CHECK(bench.run().output == "found\n");
+  std::filesystem::create_directory(bench.directory.path() / "echo"); // a folder may be entered, and not run
+  CHECK(bench.run().output == "found\n");
+  std::filesystem::remove(bench.directory.path() / "echo");
   bench.options.environment.clear();
   CHECK(bench.run().output == "found\n");
   bench.options.environment = {{"PATH", bench.directory.path()}};

@@ -175,3 +175,19 @@ TEST_CASE("a query needs exactly one place to ask") {
   target.replies = "b";
   CHECK(run_query(target, "count", Json::object(), never).error().code == ErrorCode::usage);
 }
+
+TEST_CASE("what a terminal would obey is shown by its number and the rest as it is") {
+  CHECK(visible("") == "");
+  CHECK(visible("plain, \xC3\xA4, \xE2\x82\xAC, \xF0\x9F\x90\x98") ==
+        "plain, \xC3\xA4, \xE2\x82\xAC, \xF0\x9F\x90\x98");
+  CHECK(visible(std::string("\0\a\t\n\r\x1b[0m\x1f \x7f", 12)) ==
+        R"(\u0000\u0007\u0009\u000a\u000d\u001b[0m\u001f \u007f)");
+  CHECK(visible("\xC2\x80 \xC2\x9B \xC2\x9F \xC2\xA0") == "\\u0080 \\u009b \\u009f \xC2\xA0");
+  CHECK(visible("\xD8\x9C\xE2\x80\x8E\xE2\x80\x8F") == R"(\u061c\u200e\u200f)");
+  CHECK(visible("\xE2\x80\xA7\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAA\xE2\x80\xAE\xE2\x80\xAF") ==
+        "\xE2\x80\xA7\\u2028\\u2029\\u202a\\u202e\xE2\x80\xAF");
+  CHECK(visible("\xE2\x81\xA5\xE2\x81\xA6\xE2\x81\xA9\xE2\x81\xAA") == "\xE2\x81\xA5\\u2066\\u2069\xE2\x81\xAA");
+  CHECK(visible("a\x9b"
+                "31m\xC2") == "a\xEF\xBF\xBD"
+                              "31m\xEF\xBF\xBD"); // no UTF-8
+}

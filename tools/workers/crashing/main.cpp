@@ -43,12 +43,19 @@ HandlerResult crash(const HandlerCall &call) {
 
 int run(const std::vector<std::string> &words) {
   WorkerOptions options;
+  bool known = words.size() % 2 == 0;
   for (std::size_t at = 0; at + 1 < words.size(); at += 2) {
-    if (words[at] == "--data") options.store.directory = words[at + 1];
-    if (words[at] == "--jobs") options.jobs_endpoint = words[at + 1];
-    if (words[at] == "--replies") options.replies_endpoint = words[at + 1];
+    if (words[at] == "--data") {
+      options.store.directory = words[at + 1];
+    } else if (words[at] == "--jobs") {
+      options.jobs_endpoint = words[at + 1];
+    } else if (words[at] == "--replies") {
+      options.replies_endpoint = words[at + 1];
+    } else {
+      known = false;
+    }
   }
-  if (options.store.directory.empty() || words.size() % 2 != 0) {
+  if (options.store.directory.empty() || !known) {
     fmt::print(stderr, "usage: onced-crashing --data DIR --jobs ENDPOINT --replies ENDPOINT\n");
     return 64;
   }

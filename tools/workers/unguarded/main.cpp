@@ -234,7 +234,9 @@ int run(const std::vector<std::string> &words) {
     } else if (words[at] == "--replies") {
       options.replies = value();
     } else if (words[at] == "--guard") {
-      options.in_memory = value() == "memory";
+      const std::string guard = value();
+      if (guard != "memory" && guard != "check-then-insert") return usage();
+      options.in_memory = guard == "memory";
     } else if (words[at] == "--wait") {
       options.waits = true;
     } else if (words[at] == "--count") {

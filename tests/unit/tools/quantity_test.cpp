@@ -1,4 +1,4 @@
-#include "duration.hpp"
+#include "quantity.hpp"
 
 #include <doctest/doctest.h>
 
@@ -28,5 +28,26 @@ TEST_CASE("a duration beyond a year is refused and not wrapped around") {
   for (const char *text : {"8761h", "9223372036854775807h", "9223372036854775808ms", "99999999999999999999s"}) {
     CAPTURE(text);
     CHECK_FALSE(parse_duration(text).has_value());
+  }
+}
+
+TEST_CASE("a size is a whole number and its unit in either case") {
+  CHECK(parse_size("0").value() == 0);
+  CHECK(parse_size("1048576").value() == 1'048'576);
+  CHECK(parse_size("7B").value() == 7);
+  CHECK(parse_size("512MiB").value() == 512U * 1024 * 1024);
+  CHECK(parse_size("1gb").value() == 1'000'000'000);
+  CHECK(parse_size("4GIB").value() == std::uint64_t{4} * 1024 * 1024 * 1024);
+  CHECK(parse_size("1024TiB").value() == size_max);
+}
+
+TEST_CASE("a size that is none, or more than a machine has, is refused and not wrapped around") {
+  for (const char *text :
+       {"", "MiB", "-1", "-1MiB", "+1MiB", " 1MiB", "1 MiB", "1MiB ", "1.5GiB", "1e3", "1e3MiB", "0x10", "1MiBs", "1M",
+        "1025TiB", "18446744073709551615", "18446744073709551616", "17592186044416MiB", "nan"}) {
+    CAPTURE(text);
+    const auto size = parse_size(text);
+    REQUIRE_FALSE(size.has_value());
+    CHECK(size.error().code == ErrorCode::usage);
   }
 }

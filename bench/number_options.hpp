@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <CLI/CLI.hpp>
+
+#include "job/numbers.hpp"
+
+// Checks for options that are numbers. CLI11 by itself takes " 1", 0x10 and 010, turns -1 into 2^64-1, and lets a NaN
+// through its ranges.
+namespace onced::bench {
+
+namespace detail {
+
+inline std::string problem_of(const Error &error) {
+  return error.concerns + ": " + error.cause;
+}
+
+} // namespace detail
+
+// In decimal digits, from `least` to `most`, which the help says.
+[[nodiscard]] inline CLI::Validator whole(std::uint64_t least, std::uint64_t most) {
+  const auto check = [=](const std::string &text) {
+    const auto number = parse_whole(text, least, most);
+    return number ? std::string() : detail::problem_of(number.error());
+  };
+  return {check, std::to_string(least) + " to " + std::to_string(most)};
+}
+
+// The same for a number such as 0.25.
+[[nodiscard]] inline CLI::Validator decimal(double least, double most) {
+  const auto check = [=](const std::string &text) {
+    const auto number = parse_decimal(text, least, most);
+    return number ? std::string() : detail::problem_of(number.error());
+  };
+  return {check, CLI::detail::to_string(least) + " to " + CLI::detail::to_string(most)};
+}
+
+} // namespace onced::bench
