@@ -1,18 +1,19 @@
 #include "console_log.hpp"
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <ostream>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 #include <spdlog/pattern_formatter.h>
-#include <spdlog/sinks/ostream_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include "job/json_value.hpp"
+#include "line_queue.hpp"
 
 namespace onced::tools {
 namespace {
@@ -60,17 +61,12 @@ spdlog::level::level_enum level_of(EventLevel level) {
 
 class ConsoleLog::Impl {
 public:
-  Impl(LogFormat format, Clock &clock, spdlog::sink_ptr sink)
-      : format_(format), clock_(clock), logger_("onced", std::move(sink)) {
-    constexpr auto utc = spdlog::pattern_time_type::utc;
-    logger_.set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        format == LogFormat::json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})"
-                                  : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
-        utc));
-    logger_.flush_on(spdlog::level::info);
-    // The default handler prints to stderr, which is what has just failed.
-    logger_.set_error_handler([](const std::string &) {});
-  }
+  // `put` says whether it took the line.
+  Impl(LogFormat format, Clock &clock, std::function<bool(std::string_view)> put)
+      : format_(format), clock_(clock), put_(std::move(put)),
+        formatter_(format == LogFormat::json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l",%v})"
+                                             : "%Y-%m-%dT%H:%M:%S.%fZ %l %v",
+                   spdlog::pattern_time_type::utc) {}
 
   void write(const Event &event) {
     const std::scoped_lock lock(mutex_);
@@ -82,19 +78,16 @@ public:
       return;
     }
     ++window.lines;
-    const std::uint64_t suppressed = std::exchange(window.suppressed, 0);
-    const std::string line = format_ == LogFormat::json ? json_line(event, suppressed) : text_line(event, suppressed);
-    logger_.log(clock_.wall(), spdlog::source_loc{}, level_of(event.level), line);
+    if (put(event, window.suppressed)) window.suppressed = 0;
   }
 
   void tell_suppressed() {
+    const std::scoped_lock lock(mutex_);
     for (const auto &[name, window] : windows_) {
       if (window.suppressed == 0) continue;
-      const Event event{EventLevel::info, "log.suppressed", {{"name", name}}};
-      const std::string line =
-          format_ == LogFormat::json ? json_line(event, window.suppressed) : text_line(event, window.suppressed);
-      logger_.log(clock_.wall(), spdlog::source_loc{}, spdlog::level::info, line);
+      static_cast<void>(put({EventLevel::info, "log.suppressed", {{"name", name}}}, window.suppressed));
     }
+    if (dropped_ != 0) static_cast<void>(put({EventLevel::warning, "log.dropped", {}}, 0));
   }
 
 private:
@@ -104,28 +97,42 @@ private:
     std::uint64_t suppressed = 0;
   };
 
-  static std::string text_line(const Event &event, std::uint64_t suppressed) {
+  // False: nobody takes it. The next line that is taken tells how many were not.
+  bool put(const Event &event, std::uint64_t suppressed) {
+    const std::string text = format_ == LogFormat::json ? json_line(event, suppressed) : text_line(event, suppressed);
+    spdlog::memory_buf_t line;
+    formatter_.format({clock_.wall(), spdlog::source_loc{}, "onced", level_of(event.level), text}, line);
+    const bool taken = put_({line.data(), line.size()});
+    dropped_ = taken ? 0 : dropped_ + 1;
+    return taken;
+  }
+
+  [[nodiscard]] std::string text_line(const Event &event, std::uint64_t suppressed) const {
     std::string line(event.name);
     for (const auto &[key, value] : event.fields) {
       line.append(" ").append(key).append("=").append(text_of(value));
     }
     if (suppressed != 0) line += fmt::format(" suppressed={}", suppressed);
+    if (dropped_ != 0) line += fmt::format(" dropped={}", dropped_);
     return line;
   }
 
-  static std::string json_line(const Event &event, std::uint64_t suppressed) {
+  [[nodiscard]] std::string json_line(const Event &event, std::uint64_t suppressed) const {
     std::string line = "\"event\":" + quoted(std::string(event.name));
     for (const auto &[key, value] : event.fields) {
       line.append(",").append(quoted(std::string(key))).append(":").append(json_of(value));
     }
     if (suppressed != 0) line += fmt::format(",\"suppressed\":{}", suppressed);
+    if (dropped_ != 0) line += fmt::format(",\"dropped\":{}", dropped_);
     return line;
   }
 
   LogFormat format_;
   Clock &clock_;
-  spdlog::logger logger_;
-  std::mutex mutex_;
+  std::function<bool(std::string_view)> put_;
+  spdlog::pattern_formatter formatter_;
+  std::mutex mutex_; // guards the formatter and the rest
+  std::uint64_t dropped_ = 0;
   std::map<std::string, Window, std::less<>> windows_; // names are literals, so there are few
 };
 
@@ -136,10 +143,14 @@ std::optional<LogFormat> log_format_of(std::string_view name) {
 }
 
 ConsoleLog::ConsoleLog(LogFormat format, Clock &clock)
-    : impl_(std::make_unique<Impl>(format, clock, std::make_shared<spdlog::sinks::stderr_sink_st>())) {}
+    : lines_(std::make_unique<LineQueue>(STDERR_FILENO)),
+      impl_(std::make_unique<Impl>(format, clock, [this](std::string_view line) { return lines_->put(line); })) {}
 
 ConsoleLog::ConsoleLog(LogFormat format, Clock &clock, std::ostream &out)
-    : impl_(std::make_unique<Impl>(format, clock, std::make_shared<spdlog::sinks::ostream_sink_st>(out))) {}
+    : impl_(std::make_unique<Impl>(format, clock, [&out](std::string_view line) {
+        out << line;
+        return out.good();
+      })) {}
 
 ConsoleLog::~ConsoleLog() {
   try {

@@ -10,6 +10,8 @@
 
 namespace onced::tools {
 
+class LineQueue;
+
 enum class LogFormat { text, json };
 
 // "text" or "json".
@@ -19,13 +21,14 @@ enum class LogFormat { text, json };
 inline constexpr unsigned log_lines_per_second_max = 10;
 
 // Writes events to stderr, one line each: time, level, name, key=value; or a JSON object. No value can end a line or
-// reach the terminal as a control character. `clock` must outlive it.
+// reach the terminal as a control character. Nobody who writes one waits for who reads stderr: lines that find no room
+// are counted, and the next line says how many. `clock` must outlive it.
 class ConsoleLog final : public EventLog {
 public:
   ConsoleLog(LogFormat format, Clock &clock);
   // The same, to a stream that outlives it.
   ConsoleLog(LogFormat format, Clock &clock, std::ostream &out);
-  // Says what was suppressed and not yet told.
+  // Says what was suppressed and not yet told. Waits at most last_words_patience for who reads stderr.
   ~ConsoleLog() override;
   ConsoleLog(const ConsoleLog &) = delete;
   ConsoleLog &operator=(const ConsoleLog &) = delete;
@@ -34,6 +37,7 @@ public:
 
 private:
   class Impl;
+  std::unique_ptr<LineQueue> lines_; // null where there is a stream
   std::unique_ptr<Impl> impl_;
 };
 

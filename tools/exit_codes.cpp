@@ -1,13 +1,13 @@
 #include "exit_codes.hpp"
 
-#include <fmt/core.h>
+#include "line_queue.hpp"
 
 #include "output.hpp"
 
 namespace onced::tools {
 
 ExitCode report(const Error &error) {
-  fmt::print(stderr, "onced: {}\n", visible(describe(error)));
+  tell_on_stderr("onced: " + visible(describe(error)) + "\n");
   return exit_code_of(error.code);
 }
 

@@ -8,7 +8,7 @@
 namespace onced::tools {
 
 // What the command exits with; from 64 on, the numbers of sysexits(3). docs/operations.md repeats the table below, and
-// a test holds it to this one. A second SIGINT or SIGTERM exits at once with 128 and the signal's number.
+// a test holds it to this one. SIGQUIT or a second SIGINT exits at once with 128 and the signal's number.
 enum class ExitCode : int {
   ok = 0,
   no = 1,
@@ -17,6 +17,7 @@ enum class ExitCode : int {
   no_input = 66,
   unavailable = 69,
   internal = 70,
+  os_error = 71,
   cannot_create = 73,
   io_error = 74,
   try_again = 75,
@@ -29,7 +30,7 @@ struct ExitCodeTraits {
   std::string_view meaning;
 };
 
-inline constexpr std::array<ExitCodeTraits, 11> exit_code_table{{
+inline constexpr std::array<ExitCodeTraits, 12> exit_code_table{{
     {ExitCode::ok, "ok", "done; for send: every job is stored or duplicate"},
     {ExitCode::no, "no", "a job has another final outcome, or what was asked for is absent"},
     {ExitCode::usage, "usage", "wrong usage of the command"},
@@ -38,6 +39,8 @@ inline constexpr std::array<ExitCodeTraits, 11> exit_code_table{{
     {ExitCode::unavailable, "unavailable",
      "an endpoint cannot be used, or the worker speaks no protocol version that we speak"},
     {ExitCode::internal, "internal", "a defect in onced"},
+    {ExitCode::os_error, "os-error",
+     "the system does not give this process the threads, memory, open files or /proc that it needs"},
     {ExitCode::cannot_create, "cannot-create", "another process holds the data directory"},
     {ExitCode::io_error, "io-error", "an I/O error of the store, of the input or of standard output"},
     {ExitCode::try_again, "try-again", "the deadline or a signal came before everything was settled; try again"},

@@ -1,13 +1,15 @@
 // The command line: options into plain structs, and the subcommand's function called. The only file that includes
 // CLI11, which compiles slowly.
 #include <algorithm>
-#include <csignal>
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,11 +27,15 @@
 #include "dead_letters.hpp"
 #include "exit_codes.hpp"
 #include "get.hpp"
+#include "init_process.hpp"
+#include "line_queue.hpp"
 #include "pending.hpp"
 #include "quantity.hpp"
 #include "rehearse.hpp"
+#include "resources.hpp"
 #include "send.hpp"
 #include "serve.hpp"
+#include "signals.hpp"
 #include "stats.hpp"
 #include "suggestion.hpp"
 #include "verify.hpp"
@@ -198,6 +204,11 @@ void add_serve(Commands &commands, CLI::App &root) {
       ->capture_default_str();
   app.add_flag("--cut-heartbeats", worker.lab.cut_heartbeats,
                "Lab: extend no handler's lease, so that it ends with its visibility timeout");
+  add_duration(app, "--drain-timeout",
+               "When told to stop: let handlers run on so long before they are signalled (default 25s)",
+               worker.drain_timeout);
+  app.add_flag("--allow-core", options->allow_core,
+               "Allow core dumps and debuggers; handlers can then read this process's environment");
   add_kill_at(app, {"worker.", "queue.", "relay."}, worker.kill_switch);
   add_events(app, options->events);
   add_log_format(app, options->log_format);
@@ -206,7 +217,7 @@ void add_serve(Commands &commands, CLI::App &root) {
     options->handlers = std::move(config.handlers);
     options->worker.relays = std::move(config.relays);
   };
-  command.run = [options](Output &output) { return run_serve(*options, output); };
+  command.run = [options](Output &) { return run_serve(*options); };
 }
 
 void add_send(Commands &commands, CLI::App &root) {
@@ -554,7 +565,8 @@ Result<void> apply_config(Command &command, const ConfigSchema &schema) {
 // --- The run -----------------------------------------------------------------------------------------------------
 
 ExitCode usage_error(const std::string &message, const std::string &command) {
-  fmt::print(stderr, "onced: {}; see onced {}--help\n", visible(message), command.empty() ? "" : command + " ");
+  tell_on_stderr(
+      fmt::format("onced: {}; see onced {}--help\n", visible(message), command.empty() ? "" : command + " "));
   return ExitCode::usage;
 }
 
@@ -690,18 +702,30 @@ void hold_standard_descriptors() {
   }
 }
 
+// Whether the system gave no thread, descriptor or memory.
+bool is_lack(const std::exception &exception) {
+  const auto *error = dynamic_cast<const std::system_error *>(&exception);
+  if (error == nullptr) return false;
+  constexpr std::array lacks{std::errc::resource_unavailable_try_again, std::errc::not_enough_memory,
+                             std::errc::too_many_files_open, std::errc::too_many_files_open_in_system};
+  return std::any_of(lacks.begin(), lacks.end(), [&](std::errc lack) { return error->code() == lack; });
+}
+
 } // namespace
 } // namespace onced::tools
 
 int main(int argc, char **argv) {
   using namespace onced::tools;
   hold_standard_descriptors();
-  // A reader that goes away is a failed write, which is reported.
-  std::signal(SIGPIPE, SIG_IGN);
+  take_over_signals();
+  leave_first_process();
   try {
     return static_cast<int>(run(argc, argv));
+  } catch (const std::bad_alloc &) {
+    return static_cast<int>(lacking("memory: this process cannot have more; raise its limits (ulimit -v and -d)"));
   } catch (const std::exception &exception) {
     try {
+      if (is_lack(exception)) return static_cast<int>(lacking(exception.what()));
       return static_cast<int>(report({onced::ErrorCode::internal, "onced", exception.what(), "report this defect"}));
     } catch (...) {
       return static_cast<int>(ExitCode::internal);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -84,20 +85,32 @@ void Output::append(std::string_view text) {
   if (waiting_.size() >= waiting_bytes_max) write_all();
 }
 
+// In pieces that a pipe with room takes without blocking.
 void Output::write_all() {
   std::size_t written = 0;
   while (failure_ == 0 && written < waiting_.size()) {
-    const ssize_t count = ::write(descriptor_, waiting_.data() + written, waiting_.size() - written);
+    if (!wait_for_room()) {
+      failure_ = ETIMEDOUT;
+      break;
+    }
+    const std::size_t bytes = std::min<std::size_t>(waiting_.size() - written, PIPE_BUF);
+    const ssize_t count = ::write(descriptor_, waiting_.data() + written, bytes);
     if (count >= 0) {
       written += static_cast<std::size_t>(count);
-    } else if (errno == EAGAIN) { // someone made the descriptor non-blocking: wait as if it were not
-      pollfd ready{descriptor_, POLLOUT, 0};
-      ::poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
+    } else if (errno != EINTR && errno != EAGAIN) { // someone may have made the descriptor non-blocking
       failure_ = errno;
     }
   }
   waiting_.clear();
+}
+
+// False: it takes nothing, and the command is to end.
+bool Output::wait_for_room() const {
+  std::array<pollfd, 2> ready{{{descriptor_, POLLOUT, 0}, {stop_, POLLIN, 0}}};
+  while (::poll(ready.data(), ready.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (ready[0].revents != 0) return true; // be it an error, which the write tells
+  return ::poll(ready.data(), 1, static_cast<int>(output_patience.count())) != 0;
 }
 
 Result<void> Output::flush() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -15,9 +16,11 @@ namespace onced::tools {
 // U+2028 to U+202E and U+2066 to U+2069. In the text of a JSON value it is the same value: such characters stand in
 // strings only.
 [[nodiscard]] std::string visible(std::string_view text);
+inline constexpr std::chrono::milliseconds output_patience{1000};
 
 // Standard output, or another descriptor: JSON, one object a line. Any thread. Lines wait until `flush` or until there
-// are many. After the first failure nothing more is written, and it is kept.
+// are many. After the first failure nothing more is written, and it is kept. A reader that does not read holds up who
+// writes, but not the end: see `give_up_after`.
 class Output {
 public:
   explicit Output(int descriptor) : descriptor_(descriptor) {}
@@ -30,11 +33,17 @@ public:
   [[nodiscard]] Result<void> flush();
   [[nodiscard]] bool failed() const;
 
+  // Once this descriptor is readable (of a StopEvent; it must stay open), an output that takes nothing for
+  // `output_patience` has failed. Before any other thread has it.
+  void give_up_after(int stop) { stop_ = stop; }
+
 private:
   void append(std::string_view text);
   void write_all();
+  [[nodiscard]] bool wait_for_room() const;
 
   int descriptor_;
+  int stop_ = -1;
   mutable std::mutex mutex_;
   std::string waiting_;
   int failure_ = 0; // errno

@@ -15,9 +15,11 @@
 
 #include "event_file.hpp"
 #include "job/json_reader.hpp"
+#include "line_queue.hpp"
 #include "line_reader.hpp"
 #include "onced/job.hpp"
 #include "progress.hpp"
+#include "resources.hpp"
 #include "signals.hpp"
 #include "wire/raw_message.hpp"
 
@@ -214,8 +216,7 @@ private:
 
   void tell_hints() const {
     if (!spread_over_lines_) return;
-    fmt::print(stderr, "onced: each line must be one whole job, and some lines only begin one; jq -c . writes each on "
-                       "one line\n");
+    tell_on_stderr("onced: each line must be one whole job, and some lines only begin one; jq -c . writes each on one line\n");
   }
 
   void refuse(std::uint64_t number, std::string why) {
@@ -352,12 +353,12 @@ private:
     if (failure_) report(*failure_);
     if (!complete && has_outbox()) {
       const std::string outbox = options_.sender.outbox.string();
-      fmt::print(stderr, "onced: {} jobs are kept in {}; run onced send --resume --outbox {} to go on{}\n",
-                 sender_.unsettled(), outbox, outbox,
-                 all_read_ ? "" : "; the input was not read to its end: send it again, nothing is done twice");
+      tell_on_stderr(fmt::format(
+          "onced: {} jobs are kept in {}; run onced send --resume --outbox {} to go on{}\n", sender_.unsettled(), outbox,
+          outbox, all_read_ ? "" : "; the input was not read to its end: send it again, nothing is done twice"));
     } else if (!complete) {
-      fmt::print(stderr, "onced: {} unsettled{}; to finish, send the same input again: nothing is done twice\n",
-                 waiting_.size(), all_read_ ? "" : ", and the input was not read to its end");
+      tell_on_stderr(fmt::format("onced: {} unsettled{}; to finish, send the same input again: nothing is done twice\n",
+                                 waiting_.size(), all_read_ ? "" : ", and the input was not read to its end"));
     }
     if (failure_) return exit_code_of(failure_->code);
     if (!complete) return ExitCode::try_again;
@@ -430,6 +431,15 @@ bool reads_input(const SendOptions &options) {
   return !options.file.empty() || options.raw || ::isatty(STDIN_FILENO) == 0;
 }
 
+// ZeroMQ's threads and descriptors, and our own; and those of RocksDB for an outbox, with up to 512 tables. The memory
+// is that of jobs that wait, twice, with the program.
+Needs needs_of(const SendOptions &options) {
+  const bool has_outbox = !options.sender.outbox.empty();
+  return {.threads = has_outbox ? 10U : 5U,
+          .descriptors = has_outbox ? 640U : 64U,
+          .memory_bytes = 2 * limits::sender_bytes_max + limits::process_bytes};
+}
+
 // The options as they are meant.
 Result<SendOptions> completed(SendOptions options, Random &random) {
   if (options.raw && options.raw_message) {
@@ -458,6 +468,7 @@ ExitCode run_send(const SendOptions &given, Output &output) {
   const MonotonicTime deadline = clock.monotonic() + options->deadline;
   StopEvent stop;
   const SignalWatch signals([&](int) { stop.request(); });
+  output.give_up_after(stop.descriptor());
   std::optional<InputFile> file;
   if (reads_input(*options)) {
     auto opened = InputFile::open(options->file.empty() ? "-" : options->file);
@@ -465,6 +476,7 @@ ExitCode run_send(const SendOptions &given, Output &output) {
     file.emplace(std::move(*opened));
   }
   if (options->raw_message) return send_whole_message(*options, *file, stop, deadline);
+  if (const auto taken = take_resources(needs_of(*options)); !taken) return lacking(taken.error());
   ConsoleLog log(options->log_format, clock);
   const auto events = EventFile::open(options->events, clock);
   if (!events) return report(events.error());
@@ -472,7 +484,9 @@ ExitCode run_send(const SendOptions &given, Output &output) {
   sender_options.deliveries = events->get();
   const auto sender = Sender::start(sender_options, clock, random, log);
   if (!sender) return report(sender.error());
-  return SendRun(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
+  const ExitCode code = SendRun(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
+  if (*events) (*events)->tell_dropped_to(log);
+  return code;
 }
 
 } // namespace onced::tools

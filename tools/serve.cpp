@@ -1,15 +1,23 @@
 #include "serve.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 
-#include <sys/resource.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "event_file.hpp"
+#include "line_queue.hpp"
+#include "output.hpp"
+#include "resources.hpp"
 #include "signals.hpp"
 
 namespace onced::tools {
@@ -62,22 +70,24 @@ Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, const Handle
   }
 }
 
-// The store keeps up to 512 tables open, a connection takes a descriptor, and ZeroMQ ends the process when there is
-// none left.
-constexpr rlim_t descriptors_min = 1024;
+// The store keeps up to 512 tables open, and each connection takes a descriptor.
+constexpr std::uint64_t descriptors_min = 1024;
 
-// Takes all the descriptors that this process may have. Errors: `configuration`.
-Result<void> raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;
-    static_cast<void>(::setrlimit(RLIMIT_NOFILE, &limit));
-    static_cast<void>(::getrlimit(RLIMIT_NOFILE, &limit));
-    if (limit.rlim_cur >= descriptors_min) return {};
-  }
-  return tl::unexpected(Error{ErrorCode::configuration, "the limit of open files",
-                              "this process may open only " + std::to_string(limit.rlim_cur),
-                              "raise it to " + std::to_string(descriptors_min) + " or more (ulimit -n, LimitNOFILE=)"});
+// Of the libraries: ZeroMQ has two a context, and RocksDB two for flushes and compactions, and some while it opens.
+constexpr unsigned library_threads = 8;
+// Gateway, queries, keeper of the store, keeper of the time, relay.
+constexpr unsigned own_threads = 5;
+// A sender of its own to each, with ZeroMQ's.
+constexpr unsigned threads_a_relay = 3;
+
+Needs needs_of(const WorkerOptions &options, const Handlers &handlers) {
+  unsigned executors = 0;
+  for (const auto &[name, type] : handlers.queued_types())
+    executors += type.concurrency;
+  const auto relays = static_cast<unsigned>(options.relays.size());
+  return {.threads = own_threads + library_threads + options.threads + executors + relays * threads_a_relay,
+          .descriptors = descriptors_min,
+          .memory_bytes = options.memory_bytes};
 }
 
 Result<Handlers> all_handlers(const std::vector<QueuedType> &queued) {
@@ -104,45 +114,92 @@ Json ready_line(const Worker &worker, const WorkerLab &lab) {
   return line;
 }
 
+// The two lines of a worker on standard output. The worker goes on while nobody reads them; an output that cannot be
+// written drains it.
+class OwnLines {
+public:
+  explicit OwnLines(Drain &drain)
+      : lines_(STDOUT_FILENO, [this, &drain](int failure) {
+          failure_ = failure;
+          drain.ask();
+        }) {}
+
+  void line(const Json &object) { complete_ = lines_.put(dump(object) + "\n") && complete_; }
+
+  // Once there are no more. Errors: `store_unavailable`.
+  [[nodiscard]] Result<void> close() {
+    if (lines_.close(output_patience) && complete_) return {};
+    const int failure = failure_.load();
+    return tl::unexpected(Error{ErrorCode::store_unavailable, "standard output",
+                                failure == 0 ? "nobody reads it" : std::generic_category().message(failure),
+                                "what was printed is incomplete; give an output that takes it"});
+  }
+
+private:
+  std::atomic<int> failure_{0};
+  bool complete_ = true;
+  LineQueue lines_; // last: its thread uses the rest
+};
+
 // Says that it is ready, waits for the end, and says so.
-ExitCode attend(Worker &worker, const WorkerLab &lab, Drain &drain, EventLog &log, Output &output) {
-  output.line(ready_line(worker, lab));
-  const auto told = output.flush();
-  if (!told) drain.ask();
+ExitCode attend(Worker &worker, const WorkerLab &lab, Drain &drain, EventLog &log) {
+  OwnLines lines(drain);
+  lines.line(ready_line(worker, lab));
   if (const auto ended = worker.wait(); !ended) {
     // Why is in the worker's own event, `worker.failed`.
     log.write({EventLevel::error, "worker.stopped", {{"code", std::string(name_of(ended.error().code))}}});
     return exit_code_of(ended.error().code);
   }
-  if (!told) return report(told.error());
-  output.line({{"event", "stopped"}});
-  if (const auto flushed = output.flush(); !flushed) return report(flushed.error());
-  return ExitCode::ok;
+  lines.line({{"event", "stopped"}});
+  const auto told = lines.close();
+  return told ? ExitCode::ok : report(told.error());
+}
+
+// A handler, and whatever it lets run, could else read this process's environment and memory (/proc/PID/environ).
+void close_to_others(bool allow_core) {
+  if (!allow_core) ::prctl(PR_SET_DUMPABLE, 0);
+}
+
+// The file is opened anew, as it may have been moved away.
+void reopen(EventFile *events, EventLog &log) {
+  if (events == nullptr) return log.write({EventLevel::info, "worker.hangup", {}});
+  const auto reopened = events->reopen();
+  if (reopened) return log.write({EventLevel::info, "worker.hangup", {{"reopened", true}}});
+  log.write({EventLevel::error, "worker.hangup", {{"reopened", false}, {"cause", describe(reopened.error())}}});
 }
 
 } // namespace
 
-ExitCode run_serve(const ServeOptions &options, Output &output) {
-  if (const auto raised = raise_descriptor_limit(); !raised) return report(raised.error());
+ExitCode run_serve(const ServeOptions &options) {
+  close_to_others(options.allow_core);
   const auto handlers = all_handlers(options.handlers);
   if (!handlers) return report(handlers.error());
+  const auto given_descriptors = take_resources(needs_of(options.worker, *handlers));
+  if (!given_descriptors) return lacking(given_descriptors.error());
+  if (::access("/proc/self/fd", F_OK) != 0) {
+    return lacking(
+        "/proc: it is not mounted, and control.sock is reached through it; mount it (mount -t proc proc /proc)");
+  }
   SystemClock clock;
   SystemRandom random;
   ConsoleLog log(options.log_format, clock);
+  const auto events = EventFile::open(options.events, clock);
+  if (!events) return report(events.error());
   Drain drain;
-  const SignalWatch signals([&](int number) {
-    log.write({EventLevel::info, "worker.draining", {{"signal", std::int64_t{number}}}});
-    drain.ask();
-  });
+  const SignalWatch signals(
+      [&](int number) {
+        log.write({EventLevel::info, "worker.draining", {{"signal", std::int64_t{number}}}});
+        drain.ask();
+      },
+      [&] { reopen(events->get(), log); });
   if (options.worker.store.durability == Durability::page_cache) {
     log.write({EventLevel::warning,
                "durability.weak",
                {{"durability", std::string(name_of(Durability::page_cache))},
                 {"risk", std::string("a power cut may lose acknowledged results")}}});
   }
-  const auto events = EventFile::open(options.events, clock);
-  if (!events) return report(events.error());
   WorkerOptions worker_options = options.worker;
+  worker_options.handler_descriptors_max = *given_descriptors;
   worker_options.deliveries = events->get();
   std::optional<BothLogs> both;
   if (*events) both.emplace(log, **events);
@@ -150,8 +207,9 @@ ExitCode run_serve(const ServeOptions &options, Output &output) {
   const auto worker = start(worker_options, *handlers, drain, clock, random, all);
   if (!worker) return report(worker.error());
   drain.attach(worker->get());
-  const ExitCode code = attend(**worker, options.worker.lab, drain, log, output);
+  const ExitCode code = attend(**worker, options.worker.lab, drain, log);
   drain.attach(nullptr);
+  if (*events) (*events)->tell_dropped_to(log);
   return code;
 }
 

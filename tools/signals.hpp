@@ -7,6 +7,11 @@
 
 namespace onced::tools {
 
+// Undoes what a parent may have left to this process: ignored signals and a signal mask. A terminal's signals (SIGHUP,
+// SIGINT, SIGQUIT and those of job control) stay ignored, as nohup and shells mean that. A reader that goes away and a
+// file that reaches its size limit become failed writes, which are reported. To be called first, by the only thread.
+void take_over_signals() noexcept;
+
 // Something to wait for together with other descriptors: it becomes readable once requested, and stays so.
 class StopEvent {
 public:
@@ -24,12 +29,17 @@ private:
   std::atomic<bool> requested_{false};
 };
 
-// SIGINT and SIGTERM while it lives: the first calls `on_first` on a thread of its own; the second ends the process at
-// once, with 128 and its number, which is as safe as a crash. Made before any other thread, which inherit the blocked
-// signals.
+// Signals while it lives, on a thread of its own:
+//
+// - the first SIGINT or SIGTERM calls `on_stop` with its number;
+// - a further SIGTERM changes nothing, as wrappers (timeout) send it twice;
+// - SIGQUIT, and a SIGINT after `on_stop`, end the process at once with 128 and the number: as safe as a crash;
+// - SIGHUP calls `on_hangup`. Where that is empty SIGHUP is one more that asks to stop, unless it was ignored.
+//
+// Made before any other thread, which inherit the blocked signals. The functions must not wait for anybody.
 class SignalWatch {
 public:
-  explicit SignalWatch(std::function<void(int)> on_first);
+  explicit SignalWatch(std::function<void(int)> on_stop, std::function<void()> on_hangup = {});
   ~SignalWatch();
   SignalWatch(const SignalWatch &) = delete;
   SignalWatch &operator=(const SignalWatch &) = delete;
@@ -37,7 +47,8 @@ public:
 private:
   void run();
 
-  std::function<void(int)> on_first_;
+  std::function<void(int)> on_stop_;
+  std::function<void()> on_hangup_;
   sigset_t before_{};
   int signals_;
   StopEvent stop_;

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ struct WorkerOptions {
   std::size_t memory_bytes = std::size_t{512} * 1024 * 1024;
   unsigned senders = 64;
   std::vector<RelayTarget> relays; // at most limits::relay_targets_max, each of another name
+  // How long handlers run on after `drain` before they are signalled; then they have the grace period of their type.
+  std::chrono::milliseconds drain_timeout{25'000};
+  // The soft limit of open files (RLIMIT_NOFILE) of the commands of handlers; nothing: this process's own.
+  std::optional<std::uint64_t> handler_descriptors_max;
   KillSwitch kill_switch;
   WorkerLab lab;
   // Is told each step of each delivery (docs/operations.md, Event streams); null: nobody. Must outlive the worker.
@@ -70,8 +75,8 @@ public:
   [[nodiscard]] BootId boot() const;
   [[nodiscard]] Durability durability() const;
 
-  // Stops reading; what was read is committed and its replies handed over, or left untouched. Returns at once. Any
-  // thread.
+  // Stops reading; what was read is committed and its replies handed over, or left untouched. No more is handed to
+  // handlers; those that run have the drain timeout to end by themselves. Returns at once. Any thread.
   void drain();
 
   // Waits until the worker has stopped: by `drain`, or because its store can only be opened again by a person. A store

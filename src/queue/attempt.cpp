@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <stop_token>
 
 #include "job/utf8.hpp"
@@ -20,13 +21,15 @@ std::chrono::milliseconds heartbeat_interval(const QueuedType &type) {
   return std::max(type.visibility_timeout / heartbeats, std::chrono::milliseconds(1));
 }
 
-CommandOptions options_of(const HandlerCommand &command, const QueuedType &type) {
+CommandOptions options_of(const HandlerCommand &command, const QueuedType &type,
+                          std::optional<std::uint64_t> descriptors_max) {
   return {.arguments = command.arguments,
           .environment = command.environment,
           .deadline = type.deadline,
           .grace = type.grace,
           .output_bytes_max = limits::command_output_bytes_max,
-          .errors_bytes_max = limits::queue_error_bytes_max};
+          .errors_bytes_max = limits::queue_error_bytes_max,
+          .descriptors_max = descriptors_max};
 }
 
 AttemptEnd not_started(NotStarted why) {
@@ -129,7 +132,7 @@ template <class Read>
 AttemptEnd AttemptRunner::run_command(const HandlerCommand &command, const Attempt &attempt, Read read) {
   const auto input = input_of(attempt.job.payload);
   if (!input) return {.kind = Kind::refused, .error = input.error()};
-  const auto process = Command::start(options_of(command, attempt.type),
+  const auto process = Command::start(options_of(command, attempt.type, context_.descriptors_max),
                                       {.input = *input,
                                        .operation_id = attempt.job.operation_id,
                                        .idempotency_key = attempt.idempotency_key,
@@ -141,7 +144,7 @@ AttemptEnd AttemptRunner::run_command(const HandlerCommand &command, const Attem
   if (!process) return not_started(process.error());
   on_started_();
   CommandWatch watch;
-  watch.stop = context_.stop;
+  watch.stop = context_.stop.descriptor();
   watch.heartbeat = [&] { return context_.board.heartbeat(attempt.token); };
   watch.heartbeat_interval = heartbeat_interval(attempt.type);
   const CommandEnd end = (*process)->run(watch);

@@ -126,7 +126,7 @@ void Board::watch(const FencingToken &token, std::chrono::milliseconds deadline,
                   std::stop_source stop) {
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
-  if (draining_) stop.request_stop(); // nobody has been told of it yet
+  if (stopping_) stop.request_stop(); // nobody has been told of it yet
   functions_.emplace(token, Function{interval, now + interval, now + deadline, std::move(stop)});
   keeper_due_.notify_one();
 }
@@ -177,18 +177,29 @@ void Board::nudge() {
   keeper_due_.notify_one();
 }
 
-void Board::drain() {
+void Board::drain(std::chrono::milliseconds run_on) {
+  const MonotonicTime stop_at = clock_.monotonic() + run_on;
+  const std::scoped_lock lock(mutex_);
+  draining_ = true;
+  stop_at_ = std::min(stop_at_, stop_at);
+  leases_.drain();
+  job_due_.notify_all();
+  keeper_due_.notify_one();
+}
+
+bool Board::stop_if_due() {
   std::vector<std::stop_source> stops;
   {
+    const MonotonicTime now = clock_.monotonic();
     const std::scoped_lock lock(mutex_);
-    draining_ = true;
-    leases_.drain();
+    if (stopping_ || now < stop_at_) return false;
+    stopping_ = true;
     for (const auto &[token, function] : functions_)
       stops.push_back(function.stop);
-    job_due_.notify_all();
   }
   for (const std::stop_source &stop : stops)
     stop.request_stop();
+  return true;
 }
 
 bool Board::draining() const {
@@ -213,6 +224,7 @@ std::vector<Board::TypeState> Board::state() const {
 
 std::optional<MonotonicTime> Board::next_event(MonotonicTime now) const {
   auto next = leases_.next_due(now);
+  if (!stopping_ && stop_at_ != MonotonicTime::max()) next = std::min(next.value_or(stop_at_), stop_at_);
   for (const auto &[token, function] : functions_) {
     const MonotonicTime at = std::min(function.next_beat, function.deadline);
     if (at != MonotonicTime::max()) next = std::min(next.value_or(at), at);

@@ -49,7 +49,7 @@ public:
   [[nodiscard]] std::optional<Leases::HandOver> take(std::string_view type);
 
   // A function runs under this lease: until `unwatch` the lease is extended by `beat`, up to the deadline. Past it, and
-  // when no more is taken, the function is asked to stop.
+  // when `stop_if_due` says so, the function is asked to stop.
   void watch(const FencingToken &token, std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
              std::stop_source stop);
   void unwatch(const FencingToken &token);
@@ -61,8 +61,10 @@ public:
   void wait(std::optional<std::chrono::milliseconds> at_most);
   void nudge();
 
-  // No more is taken; functions are asked to stop.
-  void drain();
+  // No more is taken; what still runs after so long is to be stopped. A second call can only make that earlier.
+  void drain(std::chrono::milliseconds run_on);
+  // True once, when that time has come: functions are asked to stop by this call, commands by the caller.
+  [[nodiscard]] bool stop_if_due();
   [[nodiscard]] bool draining() const;
 
   struct TypeState {
@@ -93,6 +95,8 @@ private:
   std::map<FencingToken, Function> functions_;
   std::map<Bytes, std::pair<std::string, WallTime>, std::less<>> announced_; // of jobs that are leased
   bool draining_ = false;
+  bool stopping_ = false;
+  MonotonicTime stop_at_ = MonotonicTime::max();
   bool nudged_ = false;
 };
 

@@ -31,6 +31,8 @@ constexpr std::string_view usual_folders = "/usr/local/bin:/usr/bin:/bin";
 constexpr int exit_refused = 65;   // EX_DATAERR
 constexpr int exit_try_again = 75; // EX_TEMPFAIL
 constexpr std::size_t read_bytes_max = 16UL * 1024;
+// Between looks at a command where the kernel gives no descriptor to wait for its end by (before 5.3, some sandboxes).
+constexpr std::chrono::milliseconds pause_between_looks{20};
 
 tl::unexpected<NotStarted> not_started(const std::string &what, int error) {
   return tl::unexpected(NotStarted{Reason::command, what + ": " + std::generic_category().message(error)});
@@ -72,16 +74,36 @@ std::map<std::string, std::string> environment_of(const CommandOptions &options,
   return environment;
 }
 
-// A nameless file with this content, which nobody can change. Not open where that cannot be, with errno set.
-Descriptor sealed_file(BytesView content) {
-  Descriptor file(::memfd_create("onced-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file.is_open()) return file;
+// False with errno set.
+bool write_all(const Descriptor &file, BytesView content) {
   while (!content.empty()) {
     const ssize_t count = ::write(file.number(), content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return {};
+    if (count < 0) return false;
     content.remove_prefix(static_cast<std::size_t>(count));
   }
+  return true;
+}
+
+// A file without a name for this content, where there is no memfd_create (some sandboxes). It is read-only, and not
+// sealed: its owner could open it anew. The name is nobody else's, as the caller has the job's lock.
+Descriptor unnamed_file(BytesView content, const std::filesystem::path &name) {
+  ::unlink(name.c_str()); // of a process that was killed
+  Descriptor writing(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0400));
+  if (!writing.is_open()) return {};
+  Descriptor reading(::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const int failure = errno;
+  ::unlink(name.c_str());
+  errno = failure;
+  if (!reading.is_open() || !write_all(writing, content)) return {};
+  return raised(reading);
+}
+
+// A nameless file with this content, which nobody can change. Not open where that cannot be, with errno set.
+Descriptor sealed_file(BytesView content, const std::filesystem::path &lock_file) {
+  Descriptor file(::memfd_create("onced-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file.is_open()) return unnamed_file(content, lock_file.string() + ".input");
+  if (!write_all(file, content)) return {};
   const bool sealed =
       ::lseek(file.number(), 0, SEEK_SET) == 0 &&
       ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
@@ -150,10 +172,11 @@ tl::expected<void, NotStarted> Command::start_for(const CommandJob &job) {
   Program program{.path = path_of(name, options_.environment),
                   .arguments = options_.arguments,
                   .environment = environment_of(options_, job),
-                  .input = sealed_file(job.input),
+                  .input = sealed_file(job.input, job.lock_file),
                   .output = {},
                   .errors = {},
-                  .lock = {}};
+                  .lock = {},
+                  .descriptors_max = options_.descriptors_max};
   if (!program.input.is_open()) return not_started("no file for its input", errno);
   program.lock = raised(**lock);
   if (!program.lock.is_open() || !make_pipe(output_, program.output) || !make_pipe(errors_, program.errors)) {
@@ -177,12 +200,8 @@ Command::~Command() {
 CommandEnd Command::run(const CommandWatch &watch) {
   ONCED_CHECK(process_ > 0);
   next_beat_ = clock_.monotonic() + watch.heartbeat_interval;
-  if (process_end_.is_open()) {
-    while (!ends_while_waiting(watch))
-      keep_time(watch);
-  } else {
-    cause_ = "no descriptor to watch it by"; // it runs, so it has used up a receive
-  }
+  while (!ends_while_waiting(watch))
+    keep_time(watch);
   kill_all();
   for (std::size_t left = bytes_waiting(output_); left > 0 && output_.is_open();)
     left -= read_output(left);
@@ -200,13 +219,22 @@ bool Command::ends_while_waiting(const CommandWatch &watch) {
                                {stop, POLLIN, 0}}};
   MonotonicTime wake_at = killed_ ? MonotonicTime::max() : kill_at_;
   if (watch.heartbeat) wake_at = std::min(wake_at, next_beat_);
+  if (!process_end_.is_open()) wake_at = std::min(wake_at, clock_.monotonic() + pause_between_looks);
   const int timeout = wake_at == MonotonicTime::max() ? -1 : milliseconds_until(wake_at, clock_.monotonic());
-  if (::poll(ready.data(), ready.size(), timeout) <= 0) return false;
-  if (ready[0].revents != 0) return true;
+  const int changes = ::poll(ready.data(), ready.size(), timeout);
+  if (ready[0].revents != 0 || (!process_end_.is_open() && has_ended())) return true;
+  if (changes <= 0) return false;
   if (ready[1].revents != 0) read_output(read_bytes_max);
   if (ready[2].revents != 0) read_errors(read_bytes_max);
   if (ready[3].revents != 0) ask_to_stop();
   return false;
+}
+
+// Without waiting for it: its number stays its own.
+bool Command::has_ended() const {
+  siginfo_t ended{};
+  if (::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD;
+  return ended.si_pid == process_;
 }
 
 void Command::keep_time(const CommandWatch &watch) {

@@ -30,7 +30,8 @@ struct CommandOptions {
   std::chrono::milliseconds deadline{60'000};     // after its start
   std::chrono::milliseconds grace{10'000};        // between the signals that ask it to stop and that make it
   std::size_t output_bytes_max = 256 * 1024;
-  std::size_t errors_bytes_max = 4096; // the end of its stderr that is kept
+  std::size_t errors_bytes_max = 4096;               // the end of its stderr that is kept
+  std::optional<std::uint64_t> descriptors_max = {}; // its soft limit of open files; nothing: this process's
 };
 
 // One job as its command sees it. Borrowed while it is started.
@@ -107,6 +108,7 @@ private:
   Command(const CommandOptions &options, Clock &clock);
   [[nodiscard]] tl::expected<void, NotStarted> start_for(const CommandJob &job);
   [[nodiscard]] bool ends_while_waiting(const CommandWatch &watch);
+  [[nodiscard]] bool has_ended() const;
   void keep_time(const CommandWatch &watch);
   void ask_to_stop();
   void kill_because(std::string cause);
@@ -119,7 +121,7 @@ private:
   CommandOptions options_;
   Clock &clock_;
   pid_t process_ = -1;            // and its group; -1: none, or reaped
-  store::Descriptor process_end_; // readable when it has ended; not open where there was no descriptor for it
+  store::Descriptor process_end_; // readable when it has ended; not open where the kernel gives none
   store::Descriptor output_;      // not open once it has ended
   store::Descriptor errors_;
 

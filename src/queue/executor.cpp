@@ -83,6 +83,10 @@ std::string tail_of(std::string_view error) {
   return utf8::repaired(std::string("... ").append(error.substr(error.size() - bytes_max)), 2 * bytes_max);
 }
 
+bool runs_commands(const QueuedType &type) {
+  return std::holds_alternative<HandlerCommand>(type.handler) || std::holds_alternative<HandlerCommand>(type.reconcile);
+}
+
 Event event_of(std::string_view name, EventLevel level, const Attempt &attempt, std::string_view why) {
   return {.level = level,
           .name = name,
@@ -106,7 +110,7 @@ void Executor::handle(const Leases::HandOver &hand_over) {
   const QueuedType *type = context_.handlers.queued(hand_over.type);
   ONCED_CHECK(type != nullptr);
   const std::string idempotency_key = idempotency_key_of(hand_over.key);
-  const auto lock_file = context_.locks / idempotency_key;
+  const auto lock_file = context_.locks.file_of(idempotency_key);
   // Asked before the receive is counted: the job was not handed over then.
   if (std::holds_alternative<HandlerCommand>(type->handler) && former_child_runs(lock_file)) {
     context_.board.give_back(hand_over.token, Obstacle::job);
@@ -122,7 +126,9 @@ void Executor::handle(const Leases::HandOver &hand_over) {
                         .idempotency_key = idempotency_key,
                         .number = static_cast<std::uint32_t>(received->row.receives),
                         .lock_file = lock_file};
-  if (const auto ending = this->attempt(hand_over, attempt, received->row)) write(hand_over, attempt, *ending);
+  const auto ending = this->attempt(hand_over, attempt, received->row);
+  if (runs_commands(*type)) context_.locks.remove(lock_file);
+  if (ending) write(hand_over, attempt, *ending);
 }
 
 bool Executor::former_child_runs(const std::filesystem::path &lock_file) {
@@ -221,7 +227,6 @@ void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt,
                      .job = attempt.job,
                      .outcome = done ? Outcome::stored : Outcome::failed,
                      .result = ending.result});
-    static_cast<void>(remove_lock(attempt.lock_file)); // else it is removed at the next start
     if (!done) context_.log.write(event_of("job.failed", EventLevel::warning, attempt, ending.error));
     return;
   }
@@ -265,7 +270,7 @@ std::optional<QueueSettled> Executor::change_store(const Change &change, QueueSe
     }
     if (*settled == QueueSettled::stale && may_be_written) return if_written;
     if (*settled != QueueSettled::busy) return *settled;
-    if (!pause(tries, context_.stop)) return std::nullopt;
+    if (!pause(tries, context_.stop.descriptor())) return std::nullopt;
   }
 }
 

@@ -1,7 +1,6 @@
 #include "queue/runner.hpp"
 
 #include <string>
-#include <system_error>
 
 #include "queue/job_lock.hpp"
 
@@ -9,13 +8,6 @@ namespace onced::queue {
 namespace {
 
 constexpr std::string_view locks_folder = "handler-locks";
-
-Error folder_error(const std::filesystem::path &folder, const std::error_code &error) {
-  return {.code = ErrorCode::store_unavailable,
-          .concerns = folder.string(),
-          .cause = error.message(),
-          .remedy = "make the folder usable"};
-}
 
 } // namespace
 
@@ -33,16 +25,10 @@ Runner::Runner(const RunnerOptions &options, const Handlers &handlers, store::St
                Random &random, EventLog &log, QueueCounters &counters, std::function<void(const JobEnd &)> on_end)
     : executors_(executors_of(handlers)),
       board_(handlers, options.boot, clock, random, options.cut_heartbeats, options.jobs_in_memory),
-      context_{handlers,
-               keeper,
-               clock,
-               log,
-               counters,
-               board_,
-               options.directory / locks_folder,
-               conversion_,
-               stop_commands_.descriptor(),
-               std::move(on_end)},
+      locks_(options.directory / locks_folder),
+      context_{
+          handlers,       keeper,           clock, log, counters, board_, locks_, conversion_, options.descriptors_max,
+          stop_commands_, std::move(on_end)},
       time_keeper_(context_) {}
 
 unsigned Runner::executors_of(const Handlers &handlers) {
@@ -62,17 +48,9 @@ Result<void> Runner::check(const Handlers &handlers) {
                               .remedy = "let them be " + std::to_string(limits::handler_threads_max) + " together"});
 }
 
-// Makes the folder of the locks, and removes those that an earlier process has left and nobody holds.
 Result<void> Runner::prepare() {
   if (executors_ == 0) return {};
-  std::error_code error;
-  std::filesystem::create_directory(context_.locks, error);
-  if (error) return tl::unexpected(folder_error(context_.locks, error));
-  auto entry = std::filesystem::directory_iterator(context_.locks, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
-    static_cast<void>(remove_lock(entry->path()));
-  if (error) return tl::unexpected(folder_error(context_.locks, error));
-  return {};
+  return locks_.prepare();
 }
 
 void Runner::run_executor(unsigned number) {
@@ -83,9 +61,9 @@ void Runner::run_executor(unsigned number) {
   }
 }
 
-void Runner::drain() {
-  board_.drain();
-  stop_commands_.ring();
+void Runner::drain(std::chrono::milliseconds run_on) {
+  board_.drain(run_on);
+  if (board_.stop_if_due()) stop_commands_.ring();
 }
 
 } // namespace onced::queue

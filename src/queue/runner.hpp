@@ -1,9 +1,12 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +23,7 @@ struct RunnerOptions {
   std::uint64_t boot = 0;          // the boot count of the store's first opening by this process
   bool cut_heartbeats = false;     // a knob of the lab: no lease is extended
   std::size_t jobs_in_memory = limits::queue_jobs_in_memory; // of one type; more than its concurrency
+  std::optional<std::uint64_t> descriptors_max = {};         // that a command may have open; nothing: as this process
 };
 
 // Hands queued jobs to their handlers, and writes what becomes of them. It goes on across reopenings of the store: the
@@ -47,8 +51,9 @@ public:
   void add(BytesView key, std::string_view type, WallTime accepted_at) { board_.announce(key, type, accepted_at); }
   // The store is open anew.
   void look_again() { time_keeper_.look_again(); }
-  // No more jobs are handed over; handlers that run are asked to stop.
-  void drain();
+  // No more jobs are handed over; handlers that still run after so long are asked to stop. A second call can only make
+  // that earlier.
+  void drain(std::chrono::milliseconds run_on = {});
   void stop() { time_keeper_.stop(); }
 
   [[nodiscard]] std::vector<Board::TypeState> state() const { return board_.state(); }
@@ -60,6 +65,7 @@ private:
 
   unsigned executors_ = 0;
   Board board_;
+  JobLocks locks_;
   std::mutex conversion_;
   wire::Wake stop_commands_; // rung once, and never cleared
   RunnerContext context_;

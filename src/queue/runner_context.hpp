@@ -1,16 +1,19 @@
 #pragma once
 
-#include <filesystem>
+#include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 
 #include "onced/event_log.hpp"
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
 #include "onced/outcome.hpp"
 #include "queue/board.hpp"
+#include "queue/job_lock.hpp"
 #include "queue/queue_counters.hpp"
 #include "store/store_keeper.hpp"
+#include "wire/wake.hpp"
 
 namespace onced::queue {
 
@@ -30,10 +33,11 @@ struct RunnerContext {
   EventLog &log;
   QueueCounters &counters;
   Board &board;
-  std::filesystem::path locks;                // the folder of the locks of jobs
-  std::mutex &conversion;                     // held while a payload becomes JSON, which takes memory
-  int stop = -1;                              // a descriptor that becomes readable when commands are to be stopped
-  std::function<void(const JobEnd &)> on_end; // called from any executor
+  JobLocks &locks;
+  std::mutex &conversion;                       // held while a payload becomes JSON, which takes memory
+  std::optional<std::uint64_t> descriptors_max; // that a command may have open; nothing: as this process
+  wire::Wake &stop;                             // rung once commands are to be stopped, and never cleared
+  std::function<void(const JobEnd &)> on_end;   // called from any executor
 };
 
 } // namespace onced::queue

@@ -1,11 +1,15 @@
 #include "queue/spawn.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +31,7 @@ struct Prepared {
   int lock;
   int failure; // where it tells why it is not the program
   pid_t parent;
+  rlimit descriptors;
 };
 
 // Valid as long as the strings are.
@@ -51,11 +56,40 @@ bool reset_signals() {
   return ::pthread_sigmask(SIG_SETMASK, &none, nullptr) == 0;
 }
 
+// Marks the descriptors that are listed there, without taking memory. False: they could not be listed.
+bool close_listed_at_exec() {
+  const int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return false;
+  alignas(dirent64) std::array<char, 4096> entries{};
+  long bytes = 0;
+  while ((bytes = ::syscall(SYS_getdents64, folder, entries.data(), entries.size())) > 0) {
+    for (long at = 0; at < bytes;) {
+      const auto *entry = reinterpret_cast<const dirent64 *>(entries.data() + at);
+      int number = 0;
+      for (const char *digit = entry->d_name; *digit >= '0' && *digit <= '9'; ++digit)
+        number = number * 10 + (*digit - '0');
+      if (number > STDERR_FILENO) ::fcntl(number, F_SETFD, FD_CLOEXEC);
+      at += entry->d_reclen;
+    }
+  }
+  ::close(folder);
+  return bytes == 0;
+}
+
+// All but the standard streams close when the program begins. Kernels before 5.11 and some sandboxes have no
+// close_range.
+bool close_rest_at_exec(const Prepared &prepared) {
+  if (::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) == 0 || close_listed_at_exec()) return true;
+  for (rlim_t number = STDERR_FILENO + 1; number < prepared.descriptors.rlim_max; ++number)
+    ::fcntl(static_cast<int>(number), F_SETFD, FD_CLOEXEC); // those that are not open are an error
+  return true;
+}
+
 // The lock is the only one of the raised descriptors that the program keeps; all else closes when it becomes that.
 bool set_descriptors(const Prepared &prepared) {
   return ::dup2(prepared.input, STDIN_FILENO) >= 0 && ::dup2(prepared.output, STDOUT_FILENO) >= 0 &&
-         ::dup2(prepared.errors, STDERR_FILENO) >= 0 &&
-         ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && ::fcntl(prepared.lock, F_SETFD, 0) == 0;
+         ::dup2(prepared.errors, STDERR_FILENO) >= 0 && close_rest_at_exec(prepared) &&
+         ::fcntl(prepared.lock, F_SETFD, 0) == 0 && ::setrlimit(RLIMIT_NOFILE, &prepared.descriptors) == 0;
 }
 
 bool die_with_parent(const Prepared &prepared) {
@@ -86,6 +120,14 @@ pid_t fork_into(const Prepared &prepared) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = failure;
   return process;
+}
+
+// Of the program: the soft limit is what this process was given, as it may have raised its own.
+rlimit descriptor_limit(const Program &program) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  if (program.descriptors_max) limit.rlim_cur = std::min<rlim_t>(*program.descriptors_max, limit.rlim_max);
+  return limit;
 }
 
 // 0 where the child has become the program: then the pipe has closed with nothing in it.
@@ -125,7 +167,7 @@ tl::expected<pid_t, int> spawn(const Program &program) {
 
   const pid_t process = fork_into({program.path.c_str(), arguments.data(), environment.data(), program.input.number(),
                                    program.output.number(), program.errors.number(), program.lock.number(),
-                                   telling.number(), ::getpid()});
+                                   telling.number(), ::getpid(), descriptor_limit(program)});
   if (process < 0) return tl::unexpected(errno);
   telling = Descriptor();
   const int failure = failure_told(told);

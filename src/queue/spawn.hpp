@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ struct Program {
   store::Descriptor output;
   store::Descriptor errors;
   store::Descriptor lock;
+  std::optional<std::uint64_t> descriptors_max = {}; // its soft limit of open files; nothing: this process's
 };
 
 // The same open file under a number that no standard stream has, and no script gives to a file of its own. Not open

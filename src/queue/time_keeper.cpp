@@ -26,6 +26,7 @@ constexpr std::string_view exhausted_error = "its receives are used up: its leas
 void TimeKeeper::run() {
   while (!stopping_) {
     context_.board.beat(); // first: what was late is this thread
+    if (context_.board.stop_if_due()) context_.stop.ring();
     end_expired();
     if (!exhausted_.empty()) end_exhausted();
     if (!walk_) begin_walk();

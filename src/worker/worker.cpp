@@ -123,6 +123,7 @@ private:
   KillSwitch kill_switch_;
   std::unique_ptr<StoreKeeper> keeper_;
   BootId first_boot_;
+  std::chrono::milliseconds drain_timeout_{0};
   Durability durability_ = Durability::fsync;
   Handlers handlers_;
   EventLog &log_;
@@ -153,6 +154,7 @@ private:
 
 Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Random &random) {
   if (auto checked = check(options, handlers_); !checked) return checked;
+  drain_timeout_ = options.drain_timeout;
   const auto memory = worker::plan_memory(options.memory_bytes, options.senders,
                                           {.batch = options.threads,
                                            .executors = queue::Runner::executors_of(handlers_),
@@ -193,7 +195,8 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
 Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &clock, Random &random) {
   auto runner = queue::Runner::make({.directory = options.store.directory,
                                      .boot = boot_count_of(first_boot_),
-                                     .cut_heartbeats = options.lab.cut_heartbeats},
+                                     .cut_heartbeats = options.lab.cut_heartbeats,
+                                     .descriptors_max = options.handler_descriptors_max},
                                     handlers_, *keeper_, clock, random, log_, counters_,
                                     [this](const queue::JobEnd &end) { on_job_end(end); });
   if (!runner) return tl::unexpected(runner.error());
@@ -289,7 +292,7 @@ void Worker::Impl::fail(Error error) {
                          {"remedy", error.remedy}}});
   gateway_->stop_reading();
   handover_.abandon();
-  runner_->drain();
+  runner_->drain(std::chrono::milliseconds(0));
   keeper_->stop();
 }
 
@@ -308,7 +311,7 @@ void Worker::Impl::drain() {
   if (!gateway_) return;
   gateway_->stop_reading();
   handover_.close();
-  runner_->drain();
+  runner_->drain(drain_timeout_);
   keeper_->stop();
 }
 
@@ -317,7 +320,8 @@ Result<void> Worker::Impl::wait() {
   for (std::thread &thread : batch_threads_)
     thread.join();
   batch_threads_.clear();
-  // And the executors when the handlers in hand have ended, their grace period at the latest.
+  // And the executors when the handlers in hand have ended: after the drain timeout and their grace period at the
+  // latest.
   for (std::thread &thread : executor_threads_)
     thread.join();
   executor_threads_.clear();

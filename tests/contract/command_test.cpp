@@ -98,11 +98,11 @@ TEST_CASE("a number of worker threads that cannot be is exit code 64") {
   CHECK(run_command(worker.serve({"--workers", "-1"})).exit == 64);
 }
 
-TEST_CASE("a worker that may open too few files is refused with exit code 78 before it takes a connection") {
+TEST_CASE("a worker that may open too few files is refused with exit code 71 before it takes a connection") {
   const TempDirectory directory;
   const Finished refused = run_command(Process::Options{.arguments = {"serve", "--data", directory.path() / "data"},
                                                         .wrapper = {"/usr/bin/prlimit", "--nofile=100:100"}});
-  CHECK(refused.exit == 78);
+  CHECK(refused.exit == 71);
   CHECK(contains(refused.errors, "may open only 100"));
   CHECK_FALSE(std::filesystem::exists(directory.path() / "data"));
 }

@@ -3,7 +3,9 @@
 // outside (effects_test.cpp), and many kills (tests/handlers).
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include <sys/stat.h>
 
@@ -281,7 +283,37 @@ exec sleep 600
   CHECK(shop.worker.rows() == Rows{1, 0});
 }
 
-TEST_CASE("a worker that is told to stop lets its handlers end within their grace period") {
+TEST_CASE("a worker that is told to stop lets its handlers run on and hands nothing over any more") {
+  Shop shop;
+  shop.add("slow", std::string("cat > /dev/null; trap 'echo TERM >> \"$NOTES/signalled\"' TERM\n") +
+                       "echo \"$ONCED_ATTEMPT\" >> \"$NOTES/runs\"\n" + waits + "echo 7\n");
+  shop.start();
+  Process sender({.arguments = shop.worker.send({"--ask-again", "100ms"}), .input = jobs_of("slow", 3)});
+  CHECK(eventually([&] {
+    const auto count = run_command({"count", "--data", shop.worker.data().string()}).line();
+    return lines_in(shop.notes("runs")) == 1 && count["pending"] == "3";
+  }));
+  shop.worker.process().signal(SIGTERM);
+  const auto drains = [&] { return shop.worker.process().errors().find("worker.draining") != std::string::npos; };
+  CHECK(eventually(drains));
+  shop.worker.process().signal(SIGTERM); // which changes nothing
+  shop.let_go();
+  const Finished drained = finish(shop.worker.process());
+  CHECK(drained.exit == 0);
+  CHECK(drained.output == "{\"event\":\"stopped\"}\n");
+  CHECK(lines_in(shop.notes("signalled")) == 0);
+  CHECK(lines_in(shop.notes("runs")) == 1);
+  const auto counted = run_command({"count", "--data", shop.worker.data().string()}).line();
+  CHECK(counted["results"] == "1");
+  for (const Line &job : run_command({"pending", "list", "--data", shop.worker.data().string()}).lines())
+    CHECK(job["receives"] == "0");
+  shop.start();
+  CHECK(finish(sender).lines().size() == 3);
+  CHECK(content_of(shop.notes("runs")) == "1\n1\n1\n");
+}
+
+TEST_CASE("a worker that is told to stop signals its handlers after the drain timeout and lets them end within their "
+          "grace period") {
   Shop shop;
   shop.add("ends",
            "cat > /dev/null; echo run >> \"$NOTES/ends\"; trap 'echo 7; exit 0' TERM; while :; do sleep 0.05; done\n");
@@ -290,7 +322,7 @@ TEST_CASE("a worker that is told to stop lets its handlers end within their grac
       "cat > /dev/null; echo \"$ONCED_ATTEMPT\" >> \"$NOTES/stays\"\n[ $ONCED_ATTEMPT = 2 ] && { echo 2; exit 0; }\n"
       "trap '' TERM; while :; do sleep 0.05; done\n",
       "grace = \"300ms\"");
-  shop.start();
+  shop.start({"--drain-timeout", "100ms"});
   Process sender(
       {.arguments = shop.worker.send({"--ask-again", "100ms"}), .input = job("ends", "a") + job("stays", "b")});
   CHECK(eventually([&] { return lines_in(shop.notes("ends")) == 1 && lines_in(shop.notes("stays")) == 1; }));
@@ -363,4 +395,22 @@ TEST_CASE("a handler's table with a mistake is refused with its place in the fil
   CHECK(has(refused("[handlers.a]\ncommand = [\"x\"]\nenvironment = { \"A=B\" = \"1\" }\n"), "has a '='"));
   CHECK(has(refused("[relays.b]\njobs = \"tcp://127.0.0.1:99999\"\n"), "onced.toml:2: relays.b.jobs"));
   CHECK(has(refused("[handlers]\na = 1\n"), "handlers.a"));
+}
+
+TEST_CASE("jobs that have failed or wait or are held leave no file of a lock behind") {
+  Shop shop;
+  shop.add("held", "exit 1", "concurrency = 16\nexternal = true\nowner = \"treasury\"\n");
+  shop.add("waits", "exit 1", "concurrency = 4\nbackoff = \"1h\"\nbackoff-max = \"1h\"\n");
+  shop.add("fails", "exit 65", "concurrency = 4\n");
+  shop.start();
+  const auto files = [&] {
+    return std::distance(std::filesystem::directory_iterator(shop.worker.data() / "handler-locks"), {});
+  };
+  CHECK(shop.send(jobs_of("held", 250) + jobs_of("waits", 25) + jobs_of("fails", 25), {"--deadline", "1s"}).exit == 75);
+  CHECK(eventually([&] {
+    return shop.stat("queue_held") == "250" && shop.stat("queue_tried_again") == "25" &&
+           shop.stat("queue_refused") == "25";
+  }));
+  CHECK(files() == 0);
+  CHECK(shop.worker.stop() == 0);
 }

@@ -4,12 +4,16 @@
 #include "queue/command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -18,8 +22,12 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +76,10 @@ std::string content_of(const std::filesystem::path &file) {
   std::string line;
   std::getline(stream, line);
   return line;
+}
+
+std::ptrdiff_t files_in(const std::filesystem::path &folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
 // Whether it has ended, be it that nobody has waited for it yet.
@@ -138,6 +150,22 @@ struct CommandBench {
 // Puts a process that has left the process group, and what a test needs to end it, into a script: its id is printed.
 constexpr const char *escape =
     "mkfifo $DIR/fifo; setsid sh -c 'echo $$ > $DIR/fifo; exec sleep 1000' & cat $DIR/fifo; ";
+
+// Runs this in a thread whose system calls of these numbers fail, as in a sandbox or on an older kernel.
+void run_without(const std::vector<int> &calls, int error, const std::function<void()> &run) {
+  std::thread([&] {
+    std::vector<sock_filter> filter{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr))};
+    for (const int call : calls) {
+      filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
+      filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)));
+    }
+    filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+    const sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+    REQUIRE(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    REQUIRE(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    run();
+  }).join();
+}
 
 } // namespace
 
@@ -560,4 +588,44 @@ TEST_CASE("commands of several threads do not hold each other's locks and pipes"
   for (std::thread &executor : executors)
     executor.join();
   CHECK(done == 40);
+}
+
+TEST_CASE("without pidfd_open and close_range and memfd_create a command is run and ended as with them") {
+  const int leaked = ::open("/dev/null", O_RDONLY); // without O_CLOEXEC
+  for (const std::vector<int> &calls :
+       std::vector<std::vector<int>>{{SYS_pidfd_open},
+                                     {SYS_close_range},
+                                     {SYS_memfd_create},
+                                     {SYS_pidfd_open, SYS_close_range, SYS_memfd_create}}) {
+    for (const int error : {ENOSYS, EPERM}) {
+      CAPTURE(calls.size());
+      CAPTURE(calls.front());
+      CAPTURE(error);
+      run_without(calls, error, [&] {
+        CommandBench bench;
+        bench.job.input = "{\"a\":1}";
+        const CommandEnd end = bench.run("cat; echo x >> /proc/self/fd/0; ls /proc/self/fd | wc -l");
+        CHECK(end.outcome == EndsAs::done);
+        CHECK(end.output == "{\"a\":1}5\n"); // the streams, the lock, and the one of ls
+        const bool sealed = std::find(calls.begin(), calls.end(), SYS_memfd_create) == calls.end();
+        if (sealed) CHECK(end.errors != "");          // nobody can write to the input
+        CHECK(files_in(bench.directory.path()) == 1); // the lock
+        CHECK(bench.is_free());
+        CHECK(bench.run("exit 65").outcome == EndsAs::refused);
+        bench.options.deadline = 100ms;
+        CHECK(bench.run("sleep 1000").cause.find("deadline") != std::string::npos);
+      });
+    }
+  }
+  ::close(leaked);
+}
+
+TEST_CASE("a command has the soft limit of open files that it is given and no other") {
+  CommandBench bench;
+  const CommandEnd own = bench.run("ulimit -Sn; ulimit -Hn");
+  bench.options.descriptors_max = 256;
+  const Lines given = lines_of(bench.run("ulimit -Sn; ulimit -Hn").output);
+  REQUIRE(given.size() == 2);
+  CHECK(given[0] == "256");
+  CHECK(given[1] == lines_of(own.output).at(1));
 }

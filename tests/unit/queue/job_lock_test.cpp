@@ -4,18 +4,30 @@
 
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <optional>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include <doctest/doctest.h>
 
 #include "support/temp_directory.hpp"
 
 using onced::ErrorCode;
+using onced::queue::JobLocks;
 using onced::queue::lock_is_free;
 using onced::queue::remove_lock;
 using onced::queue::take_lock;
 using onced::testing::TempDirectory;
+
+namespace {
+
+std::ptrdiff_t files_in(const std::filesystem::path &folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
+} // namespace
 
 TEST_CASE("a lock is free until it is taken and again once it is given up") {
   const TempDirectory directory;
@@ -72,4 +84,37 @@ TEST_CASE("a lock that was taken while its file is being removed is seen by who 
   over = true;
   remover.join();
   CHECK(unseen == 0);
+}
+
+TEST_CASE("the folder of all locks keeps the files that are held and loses each once it is let go") {
+  const TempDirectory directory;
+  JobLocks locks(directory.path() / "locks");
+  REQUIRE(locks.prepare().has_value());
+  std::vector<std::optional<onced::store::Descriptor>> held;
+  for (int job = 0; job < 300; ++job) {
+    const auto file = locks.file_of("job-" + std::to_string(job));
+    auto lock = take_lock(file).value();
+    REQUIRE(lock.has_value());
+    if (job < 10) held.push_back(std::move(lock)); // by what its command has started
+    lock.reset();
+    locks.remove(file);
+    CHECK(files_in(directory.path() / "locks") <= 10);
+  }
+  CHECK(files_in(directory.path() / "locks") == 10);
+  held.clear();
+  for (int job = 300; job < 305; ++job) { // no command was started
+    CHECK(files_in(directory.path() / "locks") == 10 - 2 * (job - 300));
+    locks.remove(locks.file_of("job-" + std::to_string(job)));
+  }
+  CHECK(files_in(directory.path() / "locks") == 0);
+}
+
+TEST_CASE("what an earlier process has left in the folder goes at the start or once it is let go") {
+  const TempDirectory directory;
+  const auto old_lock = take_lock(directory.path() / "held");
+  { const auto left = take_lock(directory.path() / "left"); }
+  JobLocks locks(directory.path());
+  REQUIRE(locks.prepare().has_value());
+  CHECK(files_in(directory.path()) == 1);
+  CHECK_FALSE(lock_is_free(directory.path() / "held").value());
 }

@@ -113,3 +113,20 @@ TEST_CASE("what was suppressed last is told at the end") {
   CHECK(last.at("name") == "much");
   CHECK(last.at("suppressed") == 2);
 }
+
+TEST_CASE("a line that nobody takes is counted and the next one tells how many there were") {
+  HandClock clock;
+  std::ostringstream out;
+  ConsoleLog log(LogFormat::text, clock, out);
+  log.write({EventLevel::info, "first", {}});
+  out.setstate(std::ios::badbit);
+  log.write({EventLevel::info, "lost", {}});
+  log.write({EventLevel::info, "lost", {}});
+  out.clear();
+  log.write({EventLevel::info, "next", {}});
+  log.write({EventLevel::info, "last", {}});
+  const auto lines = lines_of(out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[1].find(" next dropped=2") != std::string::npos);
+  CHECK(lines[2].find("dropped") == std::string::npos);
+}
