@@ -79,7 +79,8 @@ onced_layer(sender
   src/sender/lab.cpp
   src/sender/outbox.cpp
   src/sender/recovery.cpp
-  src/sender/sender.cpp)
+  src/sender/sender.cpp
+  src/sender/unsettled.cpp)
 onced_layer(queue
   src/queue/answers.cpp
   src/queue/attempt.cpp

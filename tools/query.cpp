@@ -123,7 +123,8 @@ Result<bool> ChangeSession::hold() {
 }
 
 Bytes ChangeSession::answer(std::string_view name, BytesView request) {
-  if (wire::kind_of_query(name) != wire::QueryKind::changes) return wire::answer_query(*store_, request);
+  if (wire::kind_of_query(name) != wire::QueryKind::changes)
+    return wire::answer_query(*store_, request, wire::Asker::directory);
   std::optional<Error> failure; // it ends the command, as its answer says what it is
   return wire::answer_change(*store_, handlers_, request, failure);
 }
@@ -149,7 +150,7 @@ Result<Bytes> QuerySession::ask_data(BytesView request, MonotonicTime deadline) 
     const auto held = hold();
     if (!held) return tl::unexpected(held.error());
     if (!*held) return std::nullopt;
-    return wire::answer_query(*store_, request);
+    return wire::answer_query(*store_, request, wire::Asker::directory);
   };
   bool repeated = false;
   return tools::ask_data(*target_.data, request, deadline, ask_itself, repeated);
@@ -216,7 +217,7 @@ Result<void> check_audited(const std::string &by, const std::string &why) {
 }
 
 Json for_people(const Json &row) {
-  static constexpr std::array<std::string_view, 4> ids{"operation_id", "type", "effect_key", "sender"};
+  static constexpr std::array<std::string_view, 3> ids{"operation_id", "type", "effect_key"};
   static constexpr std::string_view time_suffix = "_at_us";
   Json out = Json::object();
   for (const auto &[name, value] : row.items()) {

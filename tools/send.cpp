@@ -117,14 +117,51 @@ Json stats_line(const Tally &tally, const SenderStats &stats, MonotonicTime::dur
   return line;
 }
 
+// Says why jobs do not settle: after 2 s without one that does, and again when the reason is another, ever more seldom.
+// One thread.
+class WaitingLog {
+public:
+  WaitingLog(Clock &clock, EventLog &log) : clock_(clock), log_(log), next_(clock.monotonic() + pause_) {}
+
+  bool is_due(std::uint64_t settled, std::uint64_t unsettled) {
+    const MonotonicTime now = clock_.monotonic();
+    if (settled != settled_ || unsettled == 0) {
+      settled_ = settled;
+      next_ = now + pause_;
+    }
+    return now >= next_;
+  }
+
+  void tell(const Unsettled &why) {
+    const std::string text = describe(why);
+    if (text != told_) pause_ = std::min(2 * pause_, longest_pause);
+    next_ = clock_.monotonic() + pause_;
+    if (std::exchange(told_, text) == text) return;
+    log_.write({.level = EventLevel::warning,
+                .name = "send.waits",
+                .fields = {{"cause", std::string(name_of(why.cause))}, {"detail", text}}});
+  }
+
+private:
+  static constexpr std::chrono::seconds first_pause{2};
+  static constexpr std::chrono::seconds longest_pause{60};
+
+  Clock &clock_;
+  EventLog &log_;
+  std::chrono::seconds pause_ = first_pause;
+  MonotonicTime next_;
+  std::uint64_t settled_ = 0;
+  std::string told_;
+};
+
 // One run of `send`. The thread that made it reads and submits; a second prints what settles. What is in memory of what
 // is submitted and not yet printed is bounded by the sender.
 class SendRun {
 public:
   SendRun(const SendOptions &options, Sender &sender, StopEvent &stop, MonotonicTime deadline, Clock &clock,
-          Output &output)
+          EventLog &log, Output &output)
       : options_(options), sender_(sender), stop_(stop), deadline_(deadline), clock_(clock), output_(output),
-        started_(clock.monotonic()) {
+        started_(clock.monotonic()), waiting_log_(clock, log) {
     tally_.resumed = sender.stats().resumed; // some of them may have settled already
   }
 
@@ -282,6 +319,7 @@ private:
       }
       const std::scoped_lock lock(mutex_);
       progress.show(tally_.settled, tally_.resumed + tally_.submitted);
+      if (waiting_log_.is_due(tally_.settled, tally_.unsettled())) waiting_log_.tell(sender_.why_unsettled());
     }
   }
 
@@ -338,6 +376,10 @@ private:
       Json line = Json::object();
       if (operation_id) line["operation_id"] = *operation_id;
       line["outcome"] = "unsettled";
+      const Unsettled why = sender_.why_unsettled(Sequence{sequence});
+      line["cause"] = name_of(why.cause);
+      line["detail"] = describe(why);
+      if (why.cause == UnsettledCause::accepted) ++accepted_;
       output_.line(line);
     }
     const SenderLab &lab = options_.sender.lab;
@@ -351,14 +393,20 @@ private:
   ExitCode verdict() const {
     const bool complete = tally_.unsettled() == 0 && all_read_;
     if (failure_) report(*failure_);
+    const std::string why = complete ? std::string() : ": " + describe(sender_.why_unsettled());
     if (!complete && has_outbox()) {
       const std::string outbox = options_.sender.outbox.string();
-      tell_on_stderr(fmt::format(
-          "onced: {} jobs are kept in {}; run onced send --resume --outbox {} to go on{}\n", sender_.unsettled(), outbox,
-          outbox, all_read_ ? "" : "; the input was not read to its end: send it again, nothing is done twice"));
+      tell_on_stderr(fmt::format("onced: {} jobs are kept in {}{}; run onced send --resume --outbox {} to go on{}\n",
+                                 sender_.unsettled(), outbox, sender_.unsettled() == 0 ? std::string() : why, outbox,
+                                 all_read_ ? ""
+                                           : "; the input was not read to its end: send it again, nothing is done "
+                                             "twice"));
     } else if (!complete) {
-      tell_on_stderr(fmt::format("onced: {} unsettled{}; to finish, send the same input again: nothing is done twice\n",
-                                 waiting_.size(), all_read_ ? "" : ", and the input was not read to its end"));
+      const std::string accepted = accepted_ == 0 ? std::string() : fmt::format(" ({} of them accepted)", accepted_);
+      tell_on_stderr(
+          fmt::format("onced: {} unsettled{}{}{}; to finish, send the same input again: nothing is done twice\n",
+                      waiting_.size(), accepted, waiting_.empty() ? std::string() : why,
+                      all_read_ ? "" : "; the input was not read to its end"));
     }
     if (failure_) return exit_code_of(failure_->code);
     if (!complete) return ExitCode::try_again;
@@ -372,6 +420,7 @@ private:
   Clock &clock_;
   Output &output_;
   MonotonicTime started_;
+  std::uint64_t accepted_ = 0; // of what is unsettled in the end
 
   // The reading thread's, reused.
   JobParser parser_;
@@ -380,7 +429,8 @@ private:
   Group group_;
   bool spread_over_lines_ = false; // a line that was refused is a part of JSON
 
-  // The printing thread's, reused.
+  // The printing thread's.
+  WaitingLog waiting_log_;
   JobParser settled_parser_;
   Job settled_job_;
 
@@ -484,7 +534,7 @@ ExitCode run_send(const SendOptions &given, Output &output) {
   sender_options.deliveries = events->get();
   const auto sender = Sender::start(sender_options, clock, random, log);
   if (!sender) return report(sender.error());
-  const ExitCode code = SendRun(*options, **sender, stop, deadline, clock, output).run(file ? &*file : nullptr);
+  const ExitCode code = SendRun(*options, **sender, stop, deadline, clock, log, output).run(file ? &*file : nullptr);
   if (*events) (*events)->tell_dropped_to(log);
   return code;
 }

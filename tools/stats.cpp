@@ -11,15 +11,19 @@
 namespace onced::tools {
 namespace {
 
-// What a counter counts; nothing where the figure is no counter.
-std::optional<std::string> help_of_counter(const std::string &name) {
+// What a figure says; nothing where the worker has no words for it.
+struct Words {
+  std::string help;
+  bool is_counter = true;
+};
+std::optional<Words> words_of(const std::string &name) {
   for (const worker::CounterTraits &counter : worker::counter_table) {
-    if (counter.name == name) return std::string(counter.help);
+    if (counter.name == name) return Words{std::string(counter.help), !counter.is_maximum};
   }
   for (const OutcomeTraits &outcome : outcome_table) {
-    if (outcome.name == name) return "deliveries with the outcome " + name;
+    if (outcome.name == name) return Words{"deliveries, and queued jobs at their end, with the outcome " + name};
   }
-  if (name == "store_openings") return "times the store was opened";
+  if (name == "store_openings") return Words{"times the store was opened"};
   return std::nullopt;
 }
 
@@ -56,8 +60,9 @@ std::string prometheus_text(const Json &stats) {
   std::string text;
   for (const auto &[name, value] : stats.items()) {
     if (!is_figure(name)) continue; // not of our worker
-    if (const auto help = help_of_counter(name); help && value.is_number()) {
-      text += sample("onced_" + name + "_total", "counter", *help, value.dump());
+    if (const auto words = words_of(name); words && value.is_number()) {
+      text += words->is_counter ? sample("onced_" + name + "_total", "counter", words->help, value.dump())
+                                : sample("onced_" + name, "gauge", words->help, value.dump());
     } else if (value.is_number()) {
       text += sample("onced_" + name, "gauge", in_words(name), value.dump());
     } else if (name == "handlers" && value.is_object()) {

@@ -42,6 +42,7 @@ Deliveries::Deliveries(std::vector<Bytes> jobs) : jobs_(std::move(jobs)), parsed
     assign_key(parsed.job, parsed.key);
     Delivery &delivery = deliveries_.emplace_back();
     delivery.bytes = jobs_[at];
+    delivery.tag = digester.tag(jobs_[at]);
     delivery.job = &parsed.job;
     delivery.key = &parsed.key;
     delivery.digest = digester.intent(parsed.job.type, parsed.job.payload);

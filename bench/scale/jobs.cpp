@@ -49,6 +49,7 @@ void Batch::add(std::uint64_t number) {
   assign_key(parsed.job, parsed.key);
   Delivery &delivery = deliveries_.emplace_back();
   delivery.bytes = parsed.bytes;
+  delivery.tag = digester_.tag(parsed.bytes);
   delivery.job = &parsed.job;
   delivery.key = &parsed.key;
   delivery.digest = digester_.intent(parsed.job.type, parsed.job.payload);

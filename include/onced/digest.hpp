@@ -46,6 +46,10 @@ struct KeyParts {
 // What the handlers of a queued job and their provider call its key by: SHA-256 of it, 64 hexadecimal digits.
 [[nodiscard]] std::string idempotency_key_of(BytesView key);
 
+// What a sender is called wherever its id is not to be known: 8 hexadecimal digits of SHA-256 of the id. Who knows the
+// id can take its replies away. Empty: no sender was named.
+[[nodiscard]] std::string handle_of(const SenderId &sender);
+
 // What "the same payload" means, for the same reader; `Digester::intent` makes it.
 inline constexpr std::string_view digest_definition = "SHA-256 over the version of the canonical form, type and "
                                                       "canonical payload, length-prefixed; not over ids, attempts, "

@@ -28,7 +28,8 @@ template <class Name, std::size_t Size> struct OpaqueId {
   }
 };
 
-// Who sends: 16 random bytes, kept with the outbox. All zero: a message that named no sender.
+// Who sends: 16 random bytes, kept with the outbox. All zero: a message that named no sender. Who knows it can take the
+// sender's replies away, so it is shown as `handle_of` (digest.hpp).
 using SenderId = OpaqueId<struct SenderIdName, 16>;
 // One opening of the store by a worker: 8 bytes of boot count (big-endian), then 8 random bytes.
 using BootId = OpaqueId<struct BootIdName, 16>;

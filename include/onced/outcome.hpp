@@ -17,7 +17,8 @@ enum class Outcome : std::uint8_t {
   failed = 4,    // the handler refused it for good, or its receives ran out; dead-lettered
   expired = 5,   // absent, and issued before the retention horizon; dead-lettered
   accepted = 6,  // durably in custody; a final outcome follows
-  busy = 7,      // nothing was done: dead letters or the queue at their cap, the key's row damaged, or contention
+  busy = 7,      // nothing was done: dead letters or the queue at their cap, the key's row damaged, contention, or the
+                 // tag of other bytes
 };
 
 struct OutcomeTraits {

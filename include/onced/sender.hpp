@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onced/bytes.hpp"
@@ -64,13 +65,40 @@ struct Settled {
   Bytes job;                                 // as it was submitted; only with an outbox, and only where it was sent
 };
 
+// Why a job is not settled yet, as far as its sender can tell. The names never change.
+enum class UnsettledCause : std::uint8_t {
+  no_worker,          // nobody listens at the endpoint
+  no_answer,          // somebody listens there, and does not answer as a worker does
+  not_a_worker,       // somebody there has ended the connection before it began: another kind of socket, as where the
+                      // endpoints are exchanged, or another program
+  worker_opening,     // the worker opens its store
+  worker_full,        // the disk of the worker is full
+  worker_unavailable, // the store of the worker has failed
+  worker_draining,    // the worker is about to end
+  no_reply,           // it is to be sent, or was sent, and no reply has come yet
+  busy,               // the worker could not do it; the detail says why
+  accepted, // the worker has it in durable custody, and tells its final outcome when it is there; the detail says
+            // where it is, where the worker does
+};
+
+[[nodiscard]] std::string_view name_of(UnsettledCause cause);
+
+struct Unsettled {
+  UnsettledCause cause = UnsettledCause::no_reply;
+  std::string endpoint; // that the cause is about; empty: none
+  std::string detail;   // in the worker's words; empty: none
+};
+
+// For people.
+[[nodiscard]] std::string describe(const Unsettled &unsettled);
+
 // What a sender has seen so far.
 struct SenderStats {
   std::uint64_t resumed = 0;         // jobs that the outbox had at the start, settled meanwhile or not
   std::uint64_t resends = 0;         // sends of a job beyond its first by this process
   std::uint64_t lost = 0;            // sends that SenderLab dropped
   std::uint64_t lost_replies = 0;    // replies that SenderLab threw away
-  std::uint64_t ignored_replies = 0; // that fitted no job
+  std::uint64_t ignored_replies = 0; // that fitted no job, or said `expired` without a horizon that bears it out
   std::uint64_t new_boots = 0;       // greetings of another boot than the one before
   // For each new boot, from the last word of the boot before it to the first job settled after its greeting; at most
   // limits::recoveries_kept_max, the latest.
@@ -118,6 +146,11 @@ public:
 
   // Jobs submitted and not yet settled, and those that the outbox had at the start.
   [[nodiscard]] std::size_t unsettled() const;
+
+  // Why jobs do not settle: what keeps all of them, where something does, or else what keeps the first of them.
+  [[nodiscard]] Unsettled why_unsettled() const;
+  // The same for one job that was submitted and has not settled.
+  [[nodiscard]] Unsettled why_unsettled(Sequence sequence) const;
 
   [[nodiscard]] SenderStats stats() const;
 

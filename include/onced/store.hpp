@@ -104,6 +104,7 @@ struct Delivery {
   std::string_view defect;  // why there is no job
   const Key *key = nullptr; // of the job
   Digest digest;            // of the job
+  Tag tag;                  // of the bytes: `Store::recall` gives it back with them
 };
 
 // What became of one delivery, in full.
@@ -128,7 +129,8 @@ struct Settlement {
 // What the store recalls of a job.
 struct Recollection {
   bool committed = false; // false: it does not know
-  Bytes result;           // canonical MessagePack, where it was committed
+  Tag tag;                // where it was committed, this and the next: that of the delivery of the same bytes
+  Bytes result;           // canonical MessagePack
 };
 
 enum class Phase : std::uint8_t {
@@ -265,11 +267,16 @@ public:
   [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
 
   // For each job, as many recollections as jobs: whether one was committed that was delivered in exactly these bytes,
-  // and its result. A delivery of the same bytes is therefore its duplicate, and need not be parsed. Asks a bounded
-  // cache: of what it does not hold it says nothing. What it says is on stable storage (page_cache: in the page cache),
-  // but is to be told only once a commit after it has succeeded, of an empty batch if there is nothing else: a store
-  // that has failed says nothing more.
+  // its tag and its result. A delivery of the same bytes is therefore its duplicate, and need not be parsed. Asks a
+  // bounded cache: of what it does not hold it says nothing. What it says is on stable storage (page_cache: in the page
+  // cache), but is to be told only once a commit after it has succeeded, of an empty batch if there is nothing else: a
+  // store that has failed says nothing more.
   void recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) const;
+
+  // Whether all that can be read here is known to be on stable storage. So it is where a store was opened for writing
+  // in mode `fsync`: what can be seen was synced. Where it only reads, and in mode page_cache, `durable.mark` must
+  // cover it.
+  [[nodiscard]] bool reads_durable() const;
 
   // The row of a key, or nothing. Errors: `corrupt`, `store_unavailable`.
   [[nodiscard]] Result<std::optional<OperationRow>> get(const Key &key) const;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "job/check.hpp"
+#include "job/utf8.hpp"
 
 namespace onced {
 
@@ -31,7 +32,7 @@ void Redelivery::restore(Sequence sequence, Bytes job, const Tag &tag, WallTime 
   ONCED_CHECK(has_room(job.size()));
   const std::uint64_t number = number_of(sequence);
   const std::size_t bytes = job.size();
-  const bool is_new = jobs_.emplace(number, Job{std::move(job), tag, issued_at, State::due, 0, 0, {}}).second;
+  const bool is_new = jobs_.emplace(number, Job{std::move(job), tag, issued_at, State::due, 0, 0, {}, {}}).second;
   ONCED_CHECK(is_new);
   counters_.bytes += bytes;
   due_.insert(due_.end(), number);
@@ -42,8 +43,9 @@ Sequence Redelivery::take_sequence() {
   return Sequence{++last_sequence_};
 }
 
-void Redelivery::on_greeting(const BootId &boot, MonotonicTime now) {
+void Redelivery::on_greeting(const BootId &boot, MonotonicTime now, std::optional<WallTime> horizon) {
   expire_timers(now);
+  horizon_ = horizon;
   if (boot_ == boot) return;
   boot_ = boot;
   for (auto &[number, job] : jobs_) {
@@ -85,18 +87,21 @@ void Redelivery::sent(std::span<const DueJob> jobs, MonotonicTime now) {
 Redelivery::ReplyResult Redelivery::on_reply(const Reply &reply, MonotonicTime now) {
   const std::uint64_t number = number_of(reply.sequence);
   const auto found = jobs_.find(number);
-  if (found == jobs_.end() || found->second.tag != reply.tag || found->second.attempts == 0) {
+  if (found == jobs_.end() || found->second.tag != reply.tag || found->second.attempts == 0 ||
+      !is_borne_out(reply.outcome, found->second)) {
     ++counters_.ignored_replies;
     return {ReplyEffect::ignored, std::nullopt};
   }
 
   Job &job = found->second;
   if (!traits_of(reply.outcome).final) {
+    note_said(job, reply);
     wait_for(number, job, reply.outcome, now);
     return {ReplyEffect::waiting, std::nullopt};
   }
 
   leave_state(number, job);
+  if (job.said && job.said->outcome == Outcome::accepted) --counters_.accepted;
   counters_.bytes -= job.bytes.size();
   Settled settled{.sequence = reply.sequence,
                   .outcome = reply.outcome,
@@ -107,6 +112,34 @@ Redelivery::ReplyResult Redelivery::on_reply(const Reply &reply, MonotonicTime n
                   .job = std::move(job.bytes)};
   jobs_.erase(found);
   return {ReplyEffect::settled, std::move(settled)};
+}
+
+// The tag covers the bytes of a job and not its issue time, so somebody else may have had the worker judge by another.
+bool Redelivery::is_borne_out(Outcome outcome, const Job &job) const {
+  return outcome != Outcome::expired || (horizon_ && job.issued_at < *horizon_);
+}
+
+void Redelivery::note_said(Job &job, const Reply &reply) {
+  constexpr std::size_t detail_bytes_kept = 160; // of each of limits::sender_jobs_max jobs
+  if (job.said && job.said->outcome == Outcome::accepted) --counters_.accepted;
+  if (reply.outcome == Outcome::accepted) ++counters_.accepted;
+  job.said = Said{.outcome = reply.outcome, .detail = utf8::repaired(reply.detail, detail_bytes_kept)};
+}
+
+std::optional<Redelivery::Said> Redelivery::last_said(Sequence sequence) const {
+  const auto found = jobs_.find(number_of(sequence));
+  if (found == jobs_.end() || !found->second.said) return std::nullopt;
+  const Job &job = found->second;
+  if (job.said->outcome == Outcome::busy && job.state != State::waiting) return std::nullopt;
+  return job.said;
+}
+
+std::optional<Sequence> Redelivery::first_unsettled() const {
+  std::optional<Sequence> first;
+  for (const auto &[number, job] : jobs_) {
+    if (!first || number < number_of(*first)) first = Sequence{number};
+  }
+  return first;
 }
 
 std::optional<MonotonicTime> Redelivery::next_due(MonotonicTime now) const {

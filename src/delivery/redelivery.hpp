@@ -69,8 +69,9 @@ public:
 
   // The worker has greeted. Before the first greeting nothing is due. A boot id other than the last one makes every
   // unsettled job due at once, as what was in the pipes may be lost, and begins the backoff anew; costs O(n). The same
-  // boot id changes nothing.
-  void on_greeting(const BootId &boot, MonotonicTime now);
+  // boot id changes nothing. `horizon`: of the worker, so that `expired` may be true of jobs issued before it; nothing:
+  // it has none.
+  void on_greeting(const BootId &boot, MonotonicTime now, std::optional<WallTime> horizon = std::nullopt);
 
   // A job to be sent now. The views are valid until the job settles.
   struct DueJob {
@@ -103,7 +104,8 @@ public:
   enum class ReplyEffect : std::uint8_t {
     settled, // a final outcome: the job is forgotten; its bytes are in `Settled::job`
     waiting, // accepted or busy: the job waits outside the window before it is sent again
-    ignored, // no unsettled job of this sequence and tag was ever sent
+    ignored, // no unsettled job of this sequence and tag was ever sent; or it is `expired`, and no horizon that the
+             // worker has greeted with bears that out of the job's own issue time
   };
 
   struct ReplyResult {
@@ -115,6 +117,16 @@ public:
   // timers, so that repeated replies cannot put it off for ever.
   ReplyResult on_reply(const Reply &reply, MonotonicTime now);
 
+  // What the worker has said last of an unsettled job, while that holds: of `accepted`, until another reply; of `busy`,
+  // until it is sent again.
+  struct Said {
+    Outcome outcome = Outcome::busy;
+    std::string detail; // its beginning
+  };
+  [[nodiscard]] std::optional<Said> last_said(Sequence sequence) const;
+  // The one with the lowest sequence. O(n).
+  [[nodiscard]] std::optional<Sequence> first_unsettled() const;
+
   // When to call `due` again if nothing else happens: until then it returns nothing. `now` when it would return jobs;
   // nothing when only a greeting, a reply or another job can help.
   [[nodiscard]] std::optional<MonotonicTime> next_due(MonotonicTime now) const;
@@ -123,7 +135,8 @@ public:
     std::size_t unsettled = 0; // jobs due, in flight and waiting
     std::size_t in_flight = 0;
     std::size_t waiting = 0;
-    std::size_t bytes = 0; // of unsettled jobs
+    std::size_t accepted = 0; // of the unsettled, those in custody of the worker, as it has said
+    std::size_t bytes = 0;    // of unsettled jobs
     std::size_t in_flight_bytes = 0;
     std::uint64_t resends = 0; // sends of a job beyond its first
     std::uint64_t ignored_replies = 0;
@@ -141,9 +154,12 @@ private:
     std::uint32_t attempts = 0;
     std::uint32_t attempts_before_boot = 0; // made to earlier boots; the backoff counts the others
     MonotonicTime timer;                    // in flight and waiting
+    std::optional<Said> said;
   };
   using Jobs = std::unordered_map<std::uint64_t, Job>;
 
+  [[nodiscard]] bool is_borne_out(Outcome outcome, const Job &job) const;
+  void note_said(Job &job, const Reply &reply);
   [[nodiscard]] bool window_admits(std::size_t jobs, std::size_t bytes) const;
   [[nodiscard]] MonotonicTime::duration backoff_of(const Job &job);
   void leave_state(std::uint64_t number, const Job &job);
@@ -156,6 +172,7 @@ private:
   Backoff backoff_;
   SeededRandom jitter_; // its own, so that a send costs no system call for randomness
   std::optional<BootId> boot_;
+  std::optional<WallTime> horizon_; // of the worker that greeted last
   std::uint64_t last_sequence_ = 0;
 
   // Every job is in `due_` or has one timer, never both.

@@ -167,4 +167,10 @@ std::string idempotency_key_of(BytesView key) {
   return to_hex(Digester().plain(key).view());
 }
 
+std::string handle_of(const SenderId &sender) {
+  constexpr std::size_t handle_bytes = 4;
+  if (sender == SenderId{}) return {};
+  return to_hex(Digester().plain(sender.view()).view().substr(0, handle_bytes));
+}
+
 } // namespace onced

@@ -177,30 +177,36 @@ void Executor::take_back(const Leases::HandOver &hand_over, Obstacle obstacle, s
 // Runs the handler, or what its policy asks for first. Nothing: it could not be started.
 std::optional<QueueEnding> Executor::attempt(const Leases::HandOver &hand_over, const Attempt &attempt,
                                              const store::QueueRow &row) {
-  bool started = false;
+  bool ran = false;
+  bool calls = false; // the handler itself, not what is asked before it
   const auto on_started = [&] {
-    if (std::exchange(started, true)) return;
-    context_.board.started(attempt.token);
-    ++context_.counters.receives;
+    if (calls) ++context_.counters.receives;
+    if (!std::exchange(ran, true)) context_.board.started(attempt.token);
   };
   AttemptRunner runner(context_, on_started);
   QueueEffect effect = QueueEffect::as_known;
   AttemptEnd end{.kind = Kind::nothing};
   if (attempt.type.external && row.effect_unknown && attempt.type.policy == EffectPolicy::hold) {
-    on_started();
     end = {.kind = Kind::unknown, .error = "an earlier call may have had its effect"};
   } else if (attempt.type.external && row.effect_unknown && attempt.type.policy == EffectPolicy::query) {
     end = runner.reconcile(attempt);
     if (end.kind == Kind::nothing) effect = QueueEffect::absent;
     if (end.kind == Kind::nothing || end.kind == Kind::done) ++context_.counters.reconciled;
   }
-  if (end.kind == Kind::nothing) end = runner.call(attempt);
-  if (!started && (end.kind == Kind::not_started || end.kind == Kind::locked)) {
+  if (end.kind == Kind::nothing) {
+    calls = true;
+    end = runner.call(attempt);
+    calls = false;
+  }
+  if (!ran && (end.kind == Kind::not_started || end.kind == Kind::locked)) {
     take_back(hand_over, end.kind == Kind::locked ? Obstacle::job : Obstacle::type, end.error);
     return std::nullopt;
   }
-  on_started(); // a job that can be given to no command
-  return ending_of(attempt, row, std::move(end), effect);
+  // It is held without a call, or can be given to no command.
+  if (!ran) context_.board.started(attempt.token);
+  QueueEnding ending = ending_of(attempt, row, std::move(end), effect);
+  ending.handed_over = ran;
+  return ending;
 }
 
 void Executor::write(const Leases::HandOver &hand_over, const Attempt &attempt, const QueueEnding &ending) {
@@ -237,6 +243,10 @@ void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt,
   case QueueSettled::held:
     context_.board.settle(attempt.token, Verdict::unknown);
     ++counters.held;
+    context_.on_end({.key = hand_over.key,
+                     .job = attempt.job,
+                     .outcome = Outcome::accepted,
+                     .detail = store::whereabouts_of_held(attempt.type.owner)});
     return context_.log.write(event_of("job.held", EventLevel::warning, attempt, ending.error));
   case QueueSettled::stale:
   case QueueSettled::busy: // which is asked for again until it is not

@@ -9,7 +9,7 @@ namespace onced::queue {
 struct QueueCounters {
   using Counter = std::atomic<std::uint64_t>;
 
-  Counter receives{0};    // jobs handed to their handlers
+  Counter receives{0};    // jobs handed to a handler that started
   Counter handled{0};     // ended with a result
   Counter refused{0};     // ended as dead letters
   Counter tried_again{0}; // went back to the queue

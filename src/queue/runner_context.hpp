@@ -17,12 +17,13 @@
 
 namespace onced::queue {
 
-// How a queued job has ended, for whoever still waits for that. What it says is on stable storage.
+// How a queued job has ended, or that it is held, for whoever still waits for it. What it says is on stable storage.
 struct JobEnd {
   BytesView key;
   const Job &job;
-  Outcome outcome = Outcome::stored; // or failed
-  BytesView result;                  // stored only
+  Outcome outcome = Outcome::stored; // or failed; or accepted: it is held
+  BytesView result = {};             // stored only
+  std::string_view detail = {};      // accepted only: where it is
 };
 
 // What the threads of a Runner share.

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
-
-#include "wire/sockets.hpp"
 
 namespace onced::sender {
 namespace {
@@ -26,24 +23,26 @@ static_assert(limits::message_bytes_max > limits::deliveries_per_send * entry_by
 Result<std::unique_ptr<Connection>> Connection::open(const std::string &jobs_endpoint,
                                                      const std::string &replies_endpoint) {
   std::unique_ptr<Connection> connection(new Connection);
-  auto jobs = wire::connect_jobs(connection->context_, jobs_endpoint);
+  auto jobs = wire::connect_monitored_jobs(connection->context_, jobs_endpoint);
   if (!jobs) return tl::unexpected(jobs.error());
   connection->jobs_ = std::move(*jobs);
 
   auto replies = wire::connect_monitored_replies(connection->context_, replies_endpoint);
   if (!replies) return tl::unexpected(replies.error());
-  connection->replies_ = std::move(replies->socket);
-  connection->monitor_ = std::move(replies->monitor);
+  connection->replies_ = std::move(*replies);
   connection->job_bytes_per_message_ = job_bytes_within(limits::message_bytes_max, limits::deliveries_per_send);
   return connection;
 }
 
 Connection::Events Connection::wait(MonotonicTime::duration at_most, bool for_replies, bool for_room) {
-  std::array<zmq::pollitem_t, 4> items{{
+  const auto replies_events = static_cast<short>(for_replies ? ZMQ_POLLIN : 0);
+  const auto jobs_events = static_cast<short>(for_room ? ZMQ_POLLOUT : 0);
+  std::array<zmq::pollitem_t, 5> items{{
       {.socket = nullptr, .fd = wake_.descriptor(), .events = ZMQ_POLLIN, .revents = 0},
-      {.socket = monitor_.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
-      {.socket = replies_.handle(), .fd = 0, .events = static_cast<short>(for_replies ? ZMQ_POLLIN : 0), .revents = 0},
-      {.socket = jobs_.handle(), .fd = 0, .events = static_cast<short>(for_room ? ZMQ_POLLOUT : 0), .revents = 0},
+      {.socket = replies_.monitor().handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
+      {.socket = jobs_.monitor().handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0},
+      {.socket = replies_.socket().handle(), .fd = 0, .events = replies_events, .revents = 0},
+      {.socket = jobs_.socket().handle(), .fd = 0, .events = jobs_events, .revents = 0},
   }};
   const auto timeout = std::chrono::ceil<std::chrono::milliseconds>(std::max(at_most, MonotonicTime::duration{0}));
   try {
@@ -53,39 +52,26 @@ Connection::Events Connection::wait(MonotonicTime::duration at_most, bool for_re
     return {};
   }
   if ((items[0].revents & ZMQ_POLLIN) != 0) wake_.clear();
-  return {.connected = (items[1].revents & ZMQ_POLLIN) != 0 && take_connected_event(),
-          .replies = (items[2].revents & ZMQ_POLLIN) != 0};
-}
-
-// An event of the monitor is two frames: 16 bits of event with a value, then an address.
-bool Connection::take_connected_event() {
-  bool connected = false;
-  zmq::message_t part;
-  while (monitor_.recv(part, zmq::recv_flags::dontwait)) {
-    std::uint16_t event = 0;
-    if (part.size() >= sizeof event) std::memcpy(&event, part.data(), sizeof event);
-    connected = connected || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-    while (monitor_.get(zmq::sockopt::rcvmore))
-      static_cast<void>(monitor_.recv(part, zmq::recv_flags::none));
-  }
-  return connected;
+  if ((items[2].revents & ZMQ_POLLIN) != 0) jobs_.follow();
+  return {.connected = (items[1].revents & ZMQ_POLLIN) != 0 && replies_.follow(),
+          .replies = (items[3].revents & ZMQ_POLLIN) != 0};
 }
 
 bool Connection::send_hello(const SenderId &sender) {
   const Bytes hello = wire::encode_hello(sender);
-  return replies_.send(zmq::buffer(hello), zmq::send_flags::dontwait).has_value();
+  return replies_.socket().send(zmq::buffer(hello), zmq::send_flags::dontwait).has_value();
 }
 
 bool Connection::send_batch(const SenderId &sender, std::span<const wire::BatchEntry> entries) {
   batch_.clear();
   wire::encode_batch(sender, entries, batch_);
-  return jobs_.send(zmq::buffer(batch_), zmq::send_flags::dontwait).has_value();
+  return jobs_.socket().send(zmq::buffer(batch_), zmq::send_flags::dontwait).has_value();
 }
 
 std::optional<wire::WorkerFraming> Connection::receive(wire::WorkerMessage &message) {
-  if (!replies_.recv(frame_, zmq::recv_flags::dontwait)) return std::nullopt;
-  if (!replies_.get(zmq::sockopt::rcvmore)) return decoder_.decode(frame_.to_string_view(), message);
-  wire::discard_rest(replies_);
+  if (!replies_.socket().recv(frame_, zmq::recv_flags::dontwait)) return std::nullopt;
+  if (!replies_.socket().get(zmq::sockopt::rcvmore)) return decoder_.decode(frame_.to_string_view(), message);
+  wire::discard_rest(replies_.socket());
   return wire::WorkerFraming::malformed;
 }
 

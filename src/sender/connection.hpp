@@ -12,6 +12,7 @@
 #include "onced/ids.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
+#include "wire/sockets.hpp"
 #include "wire/wake.hpp"
 
 namespace onced::sender {
@@ -33,6 +34,10 @@ public:
   // Waits until something happens, or so long. `for_room`: also until `send_batch` may succeed again.
   [[nodiscard]] Events wait(MonotonicTime::duration at_most, bool for_replies, bool for_room);
 
+  // As `wait` has found them.
+  [[nodiscard]] wire::Link jobs_link() const { return jobs_.link(); }
+  [[nodiscard]] wire::Link replies_link() const { return replies_.link(); }
+
   // False: the worker is not connected, or its pipe is full; nothing was sent.
   [[nodiscard]] bool send_hello(const SenderId &sender);
   [[nodiscard]] bool send_batch(const SenderId &sender, std::span<const wire::BatchEntry> entries);
@@ -47,12 +52,10 @@ public:
 
 private:
   Connection() = default;
-  bool take_connected_event();
 
   zmq::context_t context_;
-  zmq::socket_t jobs_;
-  zmq::socket_t replies_;
-  zmq::socket_t monitor_; // tells of new connections of replies_
+  wire::MonitoredSocket jobs_;
+  wire::MonitoredSocket replies_;
   wire::Wake wake_;
   zmq::message_t frame_;
   wire::WorkerMessageDecoder decoder_;

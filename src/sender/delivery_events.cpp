@@ -3,10 +3,9 @@
 namespace onced::sender {
 
 Event DeliveryEvents::event_of(std::string_view name, Sequence sequence, const Tag &tag) const {
-  return {
-      .level = EventLevel::info,
-      .name = name,
-      .fields = {{"sender", to_hex(sender_.view())}, {"sequence", number_of(sequence)}, {"tag", to_hex(tag.view())}}};
+  return {.level = EventLevel::info,
+          .name = name,
+          .fields = {{"sender", sender_}, {"sequence", number_of(sequence)}, {"tag", to_hex(tag.view())}}};
 }
 
 Event DeliveryEvents::event_of(std::string_view name, Sequence sequence, const Tag &tag, BytesView job) {

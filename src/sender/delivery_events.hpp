@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 
+#include "onced/digest.hpp"
 #include "onced/event_log.hpp"
 #include "onced/ids.hpp"
 #include "onced/job.hpp"
@@ -16,7 +17,7 @@ namespace onced::sender {
 class DeliveryEvents {
 public:
   // Null: nobody is told. Must outlive this.
-  DeliveryEvents(EventLog *sink, const SenderId &sender) : sink_(sink), sender_(sender) {}
+  DeliveryEvents(EventLog *sink, const SenderId &sender) : sink_(sink), sender_(handle_of(sender)) {}
 
   // `job.kept`: it was taken from the caller; with an outbox it is on disk.
   void kept(Sequence sequence, const Tag &tag) const {
@@ -43,7 +44,7 @@ private:
   Event event_of(std::string_view name, Sequence sequence, const Tag &tag, BytesView job);
 
   EventLog *sink_;
-  SenderId sender_;
+  std::string sender_; // its handle
   JobParser parser_;
   Job job_;
 };

@@ -10,6 +10,7 @@
 #include <rocksdb/write_batch.h>
 
 #include "job/messagepack.hpp"
+#include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "onced/version.hpp"
 #include "store/database.hpp"
@@ -275,9 +276,12 @@ Result<void> Outbox::begin(const SenderId &fresh_id) {
 
 Result<void> Outbox::count_jobs() {
   RowDecoder decoder;
+  Digester digester;
   const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
   for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
-    const auto row = decoder.decode(rows->value().ToStringView());
+    auto row = decoder.decode(rows->value().ToStringView());
+    // A worker takes no job with the tag of other bytes: it would be sent for ever.
+    if (row && row->tag != digester.tag(row->job)) row.reset();
     const bool known = rows->key().size() == key_bytes && sequence_of(rows->key()) <= found_.last_sequence;
     if (!row || !known) return tl::unexpected(damaged("the job " + rows->key().ToString(true)));
     ++found_.jobs;

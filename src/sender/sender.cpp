@@ -125,6 +125,36 @@ Result<void> check(const Need &need) {
                               .remedy = "submit less at once"});
 }
 
+std::optional<UnsettledCause> cause_of(wire::Link link) {
+  switch (link) {
+  case wire::Link::none:
+    return UnsettledCause::no_worker;
+  case wire::Link::silent:
+    return UnsettledCause::no_answer;
+  case wire::Link::strange:
+    return UnsettledCause::not_a_worker;
+  case wire::Link::open:
+    break;
+  }
+  return std::nullopt;
+}
+
+std::optional<UnsettledCause> cause_of(wire::WorkerState state) {
+  switch (state) {
+  case wire::WorkerState::opening:
+    return UnsettledCause::worker_opening;
+  case wire::WorkerState::full:
+    return UnsettledCause::worker_full;
+  case wire::WorkerState::unavailable:
+    return UnsettledCause::worker_unavailable;
+  case wire::WorkerState::draining:
+    return UnsettledCause::worker_draining;
+  case wire::WorkerState::ok:
+    break;
+  }
+  return std::nullopt;
+}
+
 } // namespace
 
 class Sender::Impl {
@@ -156,10 +186,19 @@ public:
   Result<std::vector<Sequence>> submit(std::vector<Bytes> jobs, MonotonicTime deadline);
   Result<std::vector<Settled>> next_settled(MonotonicTime deadline, std::size_t jobs_max);
   [[nodiscard]] std::size_t unsettled() const;
+  [[nodiscard]] Unsettled why_unsettled() const;
+  [[nodiscard]] Unsettled why_unsettled(Sequence sequence) const;
   [[nodiscard]] SenderStats stats() const;
   [[nodiscard]] const SenderId &id() const { return id_; }
 
 private:
+  // What the worker looks like from here.
+  struct SeenWorker {
+    wire::Link replies = wire::Link::none;
+    wire::Link jobs = wire::Link::none;
+    std::optional<wire::WorkerState> state; // nothing: it has not said since the replies socket was connected
+  };
+
   bool remove(const std::vector<Sequence> &sequences, std::size_t bytes);
   Result<std::vector<Sequence>> hold(std::vector<Bytes> jobs);
   Result<std::vector<Sequence>> hold_durably(std::vector<Bytes> jobs, const Need &need,
@@ -169,6 +208,10 @@ private:
   [[nodiscard]] Sequence take_sequence();
 
   void run();
+  void look_at_worker(bool connected);
+  void on_answer(BytesView answer);
+  [[nodiscard]] std::optional<Unsettled> obstacle() const;
+  [[nodiscard]] std::optional<Unsettled> said_of(Sequence sequence) const;
   void greet(MonotonicTime now);
   bool read_outbox();
   bool send_due(MonotonicTime now);
@@ -213,6 +256,7 @@ private:
   std::deque<Settled> settled_;
   std::size_t settled_bytes_ = 0; // what the settled jobs hold
   std::optional<Error> failure_;
+  SeenWorker seen_;
 
   // Of jobs that were handed out and are not yet out of the outbox.
   std::vector<Sequence> handed_out_;
@@ -435,6 +479,7 @@ void Sender::Impl::run() {
       if (more_to_read) wake_at = now;
     }
     const auto events = connection_->wait(wake_at - now, reads_replies, pipe_full);
+    look_at_worker(events.connected);
     if (events.connected) next_hello_ = clock_.monotonic();
     if (events.replies) receive(clock_.monotonic());
   }
@@ -522,7 +567,8 @@ void Sender::Impl::receive(MonotonicTime now) {
     case wire::WorkerFraming::unsupported:
       return give_up(unsupported_protocol(options_.replies_endpoint, message.versions));
     case wire::WorkerFraming::answer:
-      break; // we asked nothing
+      on_answer(message.answer);
+      break;
     case wire::WorkerFraming::malformed:
       log_.write({.level = EventLevel::warning, .name = "reply.malformed", .fields = {}});
       break;
@@ -536,9 +582,58 @@ void Sender::Impl::on_greeting(const wire::Greeting &greeting, MonotonicTime now
   connection_->obey(greeting);
   const std::scoped_lock lock(mutex_);
   recovery_.greeted(greeting.boot, redelivery_.counters().unsettled > 0, now);
-  redelivery_.on_greeting(greeting.boot, now);
+  redelivery_.on_greeting(greeting.boot, now, greeting.horizon);
+  seen_.state = wire::WorkerState::ok;
   if (!greeted_) next_hello_ = now + hello_interval;
   greeted_ = true;
+}
+
+// Of answers only notices are for us, since we asked nothing: the worker says why it does not greet.
+void Sender::Impl::on_answer(BytesView answer) {
+  const auto state = wire::state_in(answer);
+  const std::scoped_lock lock(mutex_);
+  if (state) seen_.state = state;
+}
+
+void Sender::Impl::look_at_worker(bool connected) {
+  const std::scoped_lock lock(mutex_);
+  seen_.replies = connection_->replies_link();
+  seen_.jobs = connection_->jobs_link();
+  if (connected || seen_.replies != wire::Link::open) seen_.state.reset();
+}
+
+// What keeps all jobs from settling. mutex_ is held.
+std::optional<Unsettled> Sender::Impl::obstacle() const {
+  if (const auto cause = cause_of(seen_.replies)) return Unsettled{*cause, options_.replies_endpoint, {}};
+  if (!seen_.state) return Unsettled{UnsettledCause::no_answer, options_.replies_endpoint, {}};
+  if (const auto cause = cause_of(*seen_.state)) return Unsettled{*cause, options_.replies_endpoint, {}};
+  if (const auto cause = cause_of(seen_.jobs)) return Unsettled{*cause, options_.jobs_endpoint, {}};
+  return std::nullopt;
+}
+
+// What the worker has said of this job. mutex_ is held.
+std::optional<Unsettled> Sender::Impl::said_of(Sequence sequence) const {
+  auto said = redelivery_.last_said(sequence);
+  if (!said) return std::nullopt;
+  const auto cause = said->outcome == Outcome::accepted ? UnsettledCause::accepted : UnsettledCause::busy;
+  return Unsettled{cause, {}, std::move(said->detail)};
+}
+
+Unsettled Sender::Impl::why_unsettled() const {
+  const std::scoped_lock lock(mutex_);
+  if (auto found = obstacle()) return std::move(*found);
+  const auto first = redelivery_.first_unsettled();
+  auto said = first ? said_of(*first) : std::nullopt;
+  return said ? std::move(*said) : Unsettled{UnsettledCause::no_reply, {}, {}};
+}
+
+// A job in custody is so whatever has become of the worker.
+Unsettled Sender::Impl::why_unsettled(Sequence sequence) const {
+  const std::scoped_lock lock(mutex_);
+  auto said = said_of(sequence);
+  if (said && said->cause == UnsettledCause::accepted) return std::move(*said);
+  if (auto found = obstacle()) return std::move(*found);
+  return said ? std::move(*said) : Unsettled{UnsettledCause::no_reply, {}, {}};
 }
 
 void Sender::Impl::on_replies(const wire::Replies &replies, MonotonicTime now) {
@@ -612,10 +707,11 @@ Result<std::unique_ptr<Sender>> Sender::start(const SenderOptions &options, Cloc
     if (!opened) return tl::unexpected(opened.error());
     outbox = std::move(*opened);
     if (options.sender_id && id != outbox->id()) {
-      return tl::unexpected(Error{.code = ErrorCode::usage,
-                                  .concerns = options.outbox.string(),
-                                  .cause = "the outbox belongs to the sender id " + to_hex(outbox->id().view()),
-                                  .remedy = "give that sender id, or none"});
+      return tl::unexpected(
+          Error{.code = ErrorCode::usage,
+                .concerns = options.outbox.string(),
+                .cause = "the outbox belongs to another sender id, that of " + handle_of(outbox->id()),
+                .remedy = "give that sender id, or none"});
     }
     id = outbox->id();
   }
@@ -650,6 +746,12 @@ SenderStats Sender::stats() const {
 }
 std::size_t Sender::unsettled() const {
   return impl_->unsettled();
+}
+Unsettled Sender::why_unsettled() const {
+  return impl_->why_unsettled();
+}
+Unsettled Sender::why_unsettled(Sequence sequence) const {
+  return impl_->why_unsettled(sequence);
 }
 const SenderId &Sender::id() const {
   return impl_->id();

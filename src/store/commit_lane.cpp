@@ -175,8 +175,19 @@ void CommitLane::decide_one(std::size_t at, const Handlers &handlers) {
 void CommitLane::settle_by_row(std::size_t at, const KeyRow &row, Branch branch) {
   const Delivery &delivery = batch_[at];
   Verdict verdict = verdict_of_row(row, *delivery.key, delivery.digest, digester_);
-  if (verdict.settlement.outcome == Outcome::duplicate) context_.cache.keep_bytes(delivery.bytes, row.result);
+  if (verdict.settlement.outcome == Outcome::accepted) verdict.settlement.detail = whereabouts(*delivery.key);
+  if (verdict.settlement.outcome == Outcome::duplicate)
+    context_.cache.keep_bytes(delivery.bytes, delivery.tag, row.result);
   settle(at, std::move(verdict), branch);
+}
+
+// Of a job in custody that is asked for again. Only words: where they cannot be read there are none.
+std::string CommitLane::whereabouts(const Key &key) {
+  rocksdb::PinnableSlice value;
+  const auto status =
+      context_.database.db()->Get(rocksdb::ReadOptions(), context_.database.queue(), slice_of(key.bytes), &value);
+  const auto row = status.ok() ? decoder_.queued(view_of(value)) : std::nullopt;
+  return row ? whereabouts_of(*row) : std::string();
 }
 
 void CommitLane::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
@@ -428,7 +439,8 @@ void CommitLane::finish_written() {
       group.relayed.clear();
       if (group.claim.phase != Phase::committed) continue;
       // Sooner or later its next delivery is in the same bytes; who sends others has it looked up once.
-      if (!context_.cache.keep_bytes(batch_[group.claimant].bytes, group.claim.result)) {
+      const Delivery &claimant = batch_[group.claimant];
+      if (!context_.cache.keep_bytes(claimant.bytes, claimant.tag, group.claim.result)) {
         context_.cache.keep(*group.key, group.claim.digest, group.claim.result);
       }
     } else if (group.held) {

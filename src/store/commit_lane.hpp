@@ -84,6 +84,7 @@ private:
   void forget_letters(const Group &group);
   void decide_one(std::size_t at, const Handlers &handlers);
   void settle_by_row(std::size_t at, const KeyRow &row, Branch branch);
+  [[nodiscard]] std::string whereabouts(const Key &key);
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
   [[nodiscard]] std::string_view claim(std::size_t at, Group &group, const Verdict &verdict);
   void give_claim_up(Group &group);

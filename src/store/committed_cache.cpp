@@ -7,9 +7,11 @@ namespace onced::store {
 void CommittedCache::recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) {
   for (std::size_t at = 0; at < jobs.size(); ++at)
     recollections[at].committed = false;
-  by_bytes_.find_all(jobs, [&](std::size_t at, BytesView result) {
-    recollections[at].committed = true;
-    recollections[at].result.assign(result);
+  by_bytes_.find_all(jobs, [&](std::size_t at, BytesView value) {
+    Recollection &recollection = recollections[at];
+    recollection.committed = true;
+    std::copy_n(value.begin(), Tag::size, recollection.tag.bytes.begin());
+    recollection.result.assign(value.substr(Tag::size));
   });
 }
 
@@ -22,9 +24,9 @@ bool CommittedCache::find(const Key &key, KeyRow &row) {
   });
 }
 
-bool CommittedCache::keep_bytes(BytesView job_bytes, BytesView result) {
-  if (job_bytes.size() + result.size() > ByteCache::text_bytes_max) return false;
-  by_bytes_.keep(job_bytes, result);
+bool CommittedCache::keep_bytes(BytesView job_bytes, const Tag &tag, BytesView result) {
+  if (job_bytes.size() + Tag::size + result.size() > ByteCache::text_bytes_max) return false;
+  by_bytes_.keep(job_bytes, tag.view(), result);
   return true;
 }
 

@@ -23,8 +23,8 @@ public:
   // True: the key's row is committed, and `row` is it.
   [[nodiscard]] bool find(const Key &key, KeyRow &row);
 
-  // The job was delivered in these bytes. False: they are too long, with the result, to be kept.
-  bool keep_bytes(BytesView job_bytes, BytesView result);
+  // The job was delivered in these bytes, which have this tag. False: they are too long, with the result, to be kept.
+  bool keep_bytes(BytesView job_bytes, const Tag &tag, BytesView result);
   // A row too long for a slot is not kept.
   void keep(const Key &key, const Digest &digest, BytesView result);
 

@@ -61,6 +61,9 @@ public:
   // Raises the mark to the last visible write. Call after a synced write: with every writer synced, visible is durable.
   void mark_durable() { mark_.advance(db_->GetLatestSequenceNumber()); }
 
+  // Whether the mark covers all that can be read.
+  [[nodiscard]] bool mark_covers_all() const { return db_->GetLatestSequenceNumber() <= mark_.sequence(); }
+
   // Nothing, or what RocksDB reported in the background.
   [[nodiscard]] Result<void> health() const;
 

@@ -72,6 +72,7 @@ struct QueueEnding {
   std::string error = {}; // otherwise: why; kept with the job, cut to limits::queue_error_bytes_max
   QueueEffect effect = QueueEffect::as_known;
   std::vector<RelayMessage> messages = {}; // done: what the result sends on
+  bool handed_over = true;                 // false: nothing was started for it, so that its receive is not used up
 };
 
 enum class QueueSettled : std::uint8_t {

@@ -22,6 +22,11 @@ bool is_waiting(const QueueRow &row, const FencingToken &) {
   return row.state == QueueState::waiting;
 }
 
+void uncount_receive(QueueRow &row) {
+  row.receives -= std::min<std::uint64_t>(row.receives, 1);
+  row.receives_total -= std::min<std::uint64_t>(row.receives_total, 1);
+}
+
 } // namespace
 
 QueueLane::QueueLane(CommitContext context, unsigned number, LaneCounters counters)
@@ -68,8 +73,7 @@ Result<QueueSettled> QueueLane::give_back(BytesView key, const FencingToken &tok
     if (locked.state != LockedJob::State::there || !is_leased_under(locked.row, token)) return false;
     QueueRow &row = locked.row;
     row.state = QueueState::waiting;
-    row.receives -= std::min<std::uint64_t>(row.receives, 1);
-    row.receives_total -= std::min<std::uint64_t>(row.receives_total, 1);
+    uncount_receive(row);
     status = put_row(key, row);
     settled = QueueSettled::waiting;
     return true;
@@ -122,6 +126,7 @@ QueueSettled QueueLane::end(BytesView key, LockedJob &locked, const QueueEnding 
     status = commit_result(key, locked, ending, refused);
     return refused ? QueueSettled::busy : QueueSettled::committed;
   }
+  if (!ending.handed_over) uncount_receive(row);
   keep_error(row.errors, ending.error);
   if (ending.effect == QueueEffect::absent) row.effect_unknown = false;
   if (ending.effect == QueueEffect::unknown || ending.verdict == QueueVerdict::unknown) row.effect_unknown = true;

@@ -25,6 +25,25 @@ void keep_error(std::vector<std::string> &errors, std::string_view error) {
   errors.push_back(utf8::repaired(error, limits::queue_error_bytes_max));
 }
 
+std::string whereabouts_of_held(std::string_view owner) {
+  const std::string_view who = owner.empty() ? std::string_view("a person") : owner;
+  return utf8::repaired("held: nobody knows whether it had its effect, and " + std::string(who) + " decides",
+                        limits::detail_bytes_max);
+}
+
+std::string whereabouts_of(const QueueRow &row) {
+  switch (row.state) {
+  case QueueState::waiting:
+    return "it waits for its handler";
+  case QueueState::leased:
+  case QueueState::calling:
+    return "its handler has it";
+  case QueueState::held:
+    break;
+  }
+  return whereabouts_of_held(row.owner);
+}
+
 QueueRow queue_row_of(const Delivery &delivery, WallTime now) {
   QueueRow row;
   row.bytes = Bytes(delivery.bytes);

@@ -45,6 +45,10 @@ struct QueueRow {
 // Adds an error as text that fits, in the place of the oldest where there are too many. An empty one is none.
 void keep_error(std::vector<std::string> &errors, std::string_view error);
 
+// Where the job is, for people, in at most limits::detail_bytes_max bytes.
+[[nodiscard]] std::string whereabouts_of(const QueueRow &row);
+[[nodiscard]] std::string whereabouts_of_held(std::string_view owner);
+
 // A queued job's first row.
 [[nodiscard]] QueueRow queue_row_of(const Delivery &delivery, WallTime now);
 // A row that goes on where a dead letter ends, with a budget of receives that begins again.

@@ -72,6 +72,10 @@ public:
   Result<std::vector<AuditRow>> audit(std::size_t rows, std::uint64_t after) const;
   Result<Verification> verify() const { return store::Verifier(*database_).verify(); }
 
+  [[nodiscard]] bool reads_durable() const {
+    const bool synced = !options_.read_only && options_.durability == Durability::fsync;
+    return synced || database_->mark_covers_all();
+  }
   [[nodiscard]] HandlerCrashes handler_crashes() const { return suspects_.crashes(); }
   [[nodiscard]] BootId boot() const { return boot_; }
   [[nodiscard]] Durability durability() const { return options_.durability; }
@@ -488,6 +492,9 @@ Store::~Store() = default;
 
 Result<std::vector<Settlement>> Store::commit(std::span<const Delivery> batch, const Handlers &handlers) {
   return impl_->commit(batch, handlers);
+}
+bool Store::reads_durable() const {
+  return impl_->reads_durable();
 }
 void Store::recall(std::span<const BytesView> jobs, std::span<Recollection> recollections) const {
   impl_->recall(jobs, recollections);

@@ -1,11 +1,27 @@
 #include "store/store_keeper.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <system_error>
+
 namespace onced::store {
 namespace {
 
 // The first try comes soon, as the cause is often gone with the close; later ones leave the disk alone.
 constexpr std::chrono::milliseconds first_wait{100};
 constexpr std::chrono::milliseconds longest_wait{5'000};
+
+// How long a reader waits while the store is being closed or opened.
+constexpr std::chrono::seconds patience_of_readers{1};
+
+// There is no room on the disk, the quota is used up, or files may not grow.
+bool says_full(const Error &error) {
+  constexpr std::array<int, 3> reasons{ENOSPC, EDQUOT, EFBIG};
+  return std::any_of(reasons.begin(), reasons.end(), [&](int reason) {
+    return error.cause.find(std::generic_category().message(reason)) != std::string::npos;
+  });
+}
 
 Event failure_event(std::string_view name, const Error &error) {
   return {.level = EventLevel::error,
@@ -32,6 +48,8 @@ Result<void> StoreKeeper::open() {
     state_.available = true;
     state_.boot = store_->boot();
     ++state_.openings;
+    state_.opening = false;
+    state_.full = false;
     state_.cause.reset();
   }
   options_.accept_loss = false; // it was meant for this opening
@@ -70,6 +88,47 @@ StoreKeeper::Lease StoreKeeper::try_lease() {
   return Lease(this);
 }
 
+Error StoreKeeper::why_unavailable() const {
+  return state().cause.value_or(Error{.code = ErrorCode::store_unavailable,
+                                      .concerns = "the store",
+                                      .cause = "it is closed",
+                                      .remedy = "ask again later"});
+}
+
+Result<void> StoreKeeper::read(const std::function<void(const Store &)> &use) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, patience_of_readers,
+                    [&] { return stopping_ || state_.available || (store_ == nullptr && !changes_files_); });
+  if (state_.available) {
+    ++leases_;
+    const Lease lease(this);
+    lock.unlock();
+    use(*lease);
+    return {};
+  }
+  if (stopping_ || store_ != nullptr || changes_files_) {
+    lock.unlock();
+    return tl::unexpected(why_unavailable());
+  }
+  ++readers_;
+  StoreOptions options = options_;
+  lock.unlock();
+  options.read_only = true;
+  options.kill_switch = nullptr;
+  options.counters = nullptr;
+  options.observer = nullptr;
+  auto store = Store::open(options, clock_, random_);
+  if (store) use(**store);
+  Result<void> result;
+  if (!store) result = tl::unexpected(store.error());
+  if (store) store->reset(); // before the files may change
+  lock.lock();
+  --readers_;
+  lock.unlock();
+  changed_.notify_all();
+  return result;
+}
+
 void StoreKeeper::give_back() {
   {
     const std::scoped_lock lock(mutex_);
@@ -84,6 +143,7 @@ void StoreKeeper::report(const Error &error) {
     if (!state_.available) return; // somebody else noticed first
     state_.available = false;
     state_.cause = error;
+    state_.full = says_full(error);
     state_.since = clock_.wall();
   }
   log_.write(failure_event("store.unavailable", error));
@@ -102,8 +162,12 @@ void StoreKeeper::run() {
     changed_.wait(lock, [&] { return stopping_ || (!state_.available && leases_ == 0); });
     if (stopping_) return;
     auto failed = std::move(store_);
+    changes_files_ = true;
     lock.unlock();
     failed.reset(); // closes it, outside the lock: it may take a while
+    lock.lock();
+    changes_files_ = false;
+    lock.unlock();
     const bool opened = reopen();
     lock.lock();
     if (!opened) return;
@@ -114,7 +178,8 @@ void StoreKeeper::run() {
 bool StoreKeeper::reopen() {
   for (unsigned attempt = 1; wait_before(attempt); ++attempt) {
     arrive(KillPoint::worker_before_reopen);
-    const auto opened = open();
+    tell_opening(attempt == 1);
+    const auto opened = open_again();
     if (opened) {
       arrive(KillPoint::worker_after_reopen);
       log_.write({.level = EventLevel::info,
@@ -128,10 +193,40 @@ bool StoreKeeper::reopen() {
       stop(); // nobody need wait any longer
       return false;
     }
-    const std::scoped_lock lock(mutex_);
-    state_.cause = opened.error();
+    {
+      const std::scoped_lock lock(mutex_);
+      state_.opening = false;
+      state_.cause = opened.error();
+      state_.full = says_full(opened.error());
+    }
+    on_change_();
   }
   return false;
+}
+
+// Of later tries it is known better what they come from.
+void StoreKeeper::tell_opening(bool opening) {
+  {
+    const std::scoped_lock lock(mutex_);
+    state_.opening = opening;
+  }
+  on_change_();
+}
+
+// Nobody reads the files meanwhile.
+Result<void> StoreKeeper::open_again() {
+  {
+    std::unique_lock lock(mutex_);
+    changes_files_ = true;
+    changed_.wait(lock, [&] { return readers_ == 0; });
+  }
+  auto opened = open();
+  {
+    const std::scoped_lock lock(mutex_);
+    changes_files_ = false;
+  }
+  changed_.notify_all();
+  return opened;
 }
 
 void StoreKeeper::arrive(KillPoint point) {

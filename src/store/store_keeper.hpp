@@ -44,11 +44,13 @@ public:
     bool available = false;
     BootId boot;                // of the last opening
     std::uint64_t openings = 0; // by this process
+    bool opening = false;       // it is being opened again, for the first time since it failed
+    bool full = false;          // it is not available for want of room on the disk
     std::optional<Error> cause; // why it is not available
     WallTime since;             // when that was noticed
   };
 
-  // `on_change` is called, from any thread, when the store has become available or unavailable. `on_give_up` is called
+  // `on_change` is called, from any thread, when `state` has changed. `on_give_up` is called
   // once if it cannot be opened again for a reason that waiting does not mend.
   StoreKeeper(const StoreOptions &options, Clock &clock, Random &random, EventLog &log, std::function<void()> on_change,
               std::function<void(Error)> on_give_up);
@@ -60,10 +62,16 @@ public:
   [[nodiscard]] Lease lease();
   // Empty while the store is not available. Any thread.
   [[nodiscard]] Lease try_lease();
+  // Calls `use` with a store to read from: the one that is kept or, while there is none, one that is opened for this
+  // call, which only reads, and of which nobody knows whether it is on stable storage. Waits a second for the files to
+  // be free. Error `store_unavailable`: there is none, and why; and those of Store::open. Any thread.
+  [[nodiscard]] Result<void> read(const std::function<void(const Store &)> &use);
   // A leased store has failed; the caller still has to give it back. Any thread.
   void report(const Error &error);
 
   [[nodiscard]] State state() const;
+  // Of a store that is not available. Any thread.
+  [[nodiscard]] Error why_unavailable() const;
 
   // The keeper's thread: closes and opens again what was reported, until `stop`.
   void run();
@@ -75,6 +83,8 @@ private:
   void give_back();
   void tell_crashes();
   [[nodiscard]] bool reopen();
+  void tell_opening(bool opening);
+  [[nodiscard]] Result<void> open_again();
   [[nodiscard]] bool wait_before(unsigned attempt);
   void arrive(KillPoint point);
 
@@ -90,6 +100,8 @@ private:
   std::condition_variable changed_;
   std::unique_ptr<Store> store_; // never changes while there is a lease
   std::size_t leases_ = 0;
+  bool changes_files_ = false; // the keeper is closing or opening
+  std::size_t readers_ = 0;    // of the files, without the store
   State state_;
   bool stopping_ = false;
 };

@@ -1,5 +1,7 @@
 #include "wire/messages.hpp"
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -16,6 +18,12 @@ using messagepack::Writer;
 
 // [version, sender_id, request]
 constexpr std::size_t peer_tokens_max = 4;
+
+// By WorkerState.
+constexpr std::array<std::string_view, 5> worker_states{"ok", "opening", "full", "unavailable", "draining"};
+constexpr std::string_view state_name = "state";
+// A notice, with some more that a later release may say in it.
+constexpr std::size_t notice_tokens_max = 64;
 
 // What every version's messages to a worker begin with: [version, sender_id. Read also where the rest makes no sense.
 bool begins_like_another_version(const std::vector<Token> &tokens, SenderId &sender) {
@@ -107,6 +115,37 @@ Bytes encode_answer(BytesView answer) {
   Bytes out;
   begin_worker_message(out, 3, "answer").binary(answer);
   return out;
+}
+
+std::string_view name_of(WorkerState state) {
+  return worker_states[static_cast<std::size_t>(state)];
+}
+
+std::optional<WorkerState> worker_state_of(std::string_view name) {
+  const auto *const found = std::find(worker_states.begin(), worker_states.end(), name);
+  if (found == worker_states.end()) return std::nullopt;
+  return static_cast<WorkerState>(found - worker_states.begin());
+}
+
+Bytes encode_notice(WorkerState state) {
+  Bytes answer;
+  Writer(answer).map(1).string(state_name).string(name_of(state));
+  return encode_answer(answer);
+}
+
+std::optional<WorkerState> state_in(BytesView answer) {
+  std::vector<Token> tokens;
+  if (!messagepack::tokenize(answer, tokens, notice_tokens_max)) return std::nullopt;
+  TokenReader reader(tokens);
+  std::optional<WorkerState> state;
+  for (std::uint64_t left = reader.map(); left > 0 && reader.ok(); --left) {
+    if (reader.string() == state_name) {
+      state = worker_state_of(reader.string());
+    } else {
+      reader.skip();
+    }
+  }
+  return reader.at_end() ? state : std::nullopt;
 }
 
 void RepliesEncoder::add(const Reply &reply) {

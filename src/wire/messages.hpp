@@ -39,6 +39,10 @@ enum class Framing : std::uint8_t {
   malformed,   // anything else
 };
 
+// Why a whole message is no message of ours (docs/protocol.md, Defects). Names beside those of JobDefect.
+inline constexpr std::string_view message_malformed = "message_malformed";
+inline constexpr std::string_view message_multipart = "message_multipart";
+
 // `batch` keeps its memory from message to message. Views in it point into `message`.
 [[nodiscard]] Framing decode_batch(BytesView message, Batch &batch);
 
@@ -67,7 +71,20 @@ struct Greeting {
   Durability durability = Durability::fsync;
   std::uint64_t message_bytes_max = 0;
   std::uint64_t deliveries_per_message_max = 0;
+  std::optional<WallTime> horizon; // nothing: the worker keeps every key
 };
+
+// How a worker is, as it tells whoever says hello: by a greeting where it is `ok`, else by a notice, at which a sender
+// waits. The names never change.
+enum class WorkerState : std::uint8_t {
+  ok,
+  opening,     // its store is being opened
+  full,        // its store has found no room on the disk, and is opened again with backoff
+  unavailable, // its store has failed otherwise, and is opened again with backoff
+  draining,    // it reads no more jobs, and ends
+};
+[[nodiscard]] std::string_view name_of(WorkerState state);
+[[nodiscard]] std::optional<WorkerState> worker_state_of(std::string_view name);
 
 struct Reply {
   Sequence sequence{0};
@@ -104,6 +121,10 @@ private:
 [[nodiscard]] Bytes encode_greeting(const BootId &boot, Durability durability);
 [[nodiscard]] Bytes encode_unsupported();
 [[nodiscard]] Bytes encode_answer(BytesView answer);
+// A notice is an answer, since every sender of this version passes over answers.
+[[nodiscard]] Bytes encode_notice(WorkerState state);
+// What a notice says; nothing where the answer is another, or names a state that is not known here.
+[[nodiscard]] std::optional<WorkerState> state_in(BytesView answer);
 
 // Replies to one sender, in as many frames as the size of a message asks for.
 class RepliesEncoder {

@@ -5,6 +5,7 @@
 
 #include <zmq.hpp>
 
+#include "job/check.hpp"
 #include "job/messagepack.hpp"
 #include "job/utf8.hpp"
 #include "onced/limits.hpp"
@@ -89,6 +90,19 @@ Writer &write_ids(Writer &writer, std::string_view operation_id, std::string_vie
   return write_text(writer, "effect_key", effect_key);
 }
 
+// Adds a pair to a map of fewer than 2^16 pairs.
+void add_pair(Bytes &map, std::string_view name, std::string_view value) {
+  constexpr unsigned fixmap = 0x80;
+  const auto head = static_cast<unsigned char>(map.front());
+  const bool is_fixmap = (head & 0xF0U) == fixmap;
+  std::size_t pairs = head & 0x0FU;
+  if (!is_fixmap) pairs = (static_cast<unsigned char>(map[1]) << 8U) | static_cast<unsigned char>(map[2]);
+  ONCED_CHECK(is_fixmap || head == 0xDEU);
+  Bytes out;
+  Writer(out).map(pairs + 1).raw(BytesView(map).substr(is_fixmap ? 1 : 3)).string(name).string(value);
+  map = std::move(out);
+}
+
 // --- One key ------------------------------------------------------------------------------------------------------
 
 Result<Key> requested_key(const Request &request) {
@@ -166,6 +180,24 @@ void write_errors(Writer &writer, const std::vector<std::string> &errors) {
     writer.string(error);
 }
 
+// Who sent it, `sender_pairs` of them: by its handle, and who may enter the directory is told the id too.
+std::size_t sender_pairs(Asker asker) {
+  return asker == Asker::directory ? 3 : 2;
+}
+void write_sender(Writer &writer, const SenderId &sender, Sequence sequence, Asker asker) {
+  write_text(writer, "sender", handle_of(sender));
+  if (asker == Asker::directory) {
+    write_text(writer, "sender_id", sender == SenderId{} ? std::string() : to_hex(sender.view()));
+  }
+  writer.string("sequence").positive(number_of(sequence));
+}
+
+// A whole message may hold the id of its sender, which is not for the network.
+bool may_show_bytes(const DeadLetter &letter, Asker asker) {
+  const bool is_message = letter.detail == message_malformed || letter.detail == message_multipart;
+  return asker == Asker::directory || !letter.operation_id.empty() || !is_message;
+}
+
 // What is told of a dead letter in a list and beside its bytes: 9 pairs.
 void write_summary(Writer &writer, const DeadLetter &letter) {
   writer.string("id").string(to_hex(letter.id.view())).string("reason").string(traits_of(letter.reason).name);
@@ -228,7 +260,7 @@ Result<Bytes> answer_list(const Store &store, const Request &request) {
   return out;
 }
 
-Result<Bytes> answer_show(const Store &store, const Request &request) {
+Result<Bytes> answer_show(const Store &store, const Request &request, Asker asker) {
   const auto id = requested_id(request, "id");
   if (!id) return tl::unexpected(id.error());
   const auto letter = store.dead_letter(*id);
@@ -237,10 +269,11 @@ Result<Bytes> answer_show(const Store &store, const Request &request) {
   const DeadLetter &row = **letter;
   Bytes out;
   Writer writer(out);
-  writer.map(21).string("found").boolean(true);
+  writer.map(19 + sender_pairs(asker)).string("found").boolean(true);
   write_summary(writer, row);
-  writer.string("bytes").binary(row.bytes);
-  writer.string("sender").string(to_hex(row.sender.view())).string("sequence").positive(number_of(row.sequence));
+  writer.string("bytes");
+  may_show_bytes(row, asker) ? writer.binary(row.bytes) : writer.nil();
+  write_sender(writer, row.sender, row.sequence, asker);
   writer.string("issued_at_us").positive(microseconds_of(row.issued_at));
   writer.string("receives").positive(row.receives).string("redrives").positive(row.redrives);
   write_digest(writer, "stored_digest", row.stored_digest);
@@ -289,7 +322,7 @@ Result<Bytes> answer_pending_list(const Store &store, const Request &request) {
   return out;
 }
 
-Result<Bytes> answer_pending_show(const Store &store, const Request &request) {
+Result<Bytes> answer_pending_show(const Store &store, const Request &request, Asker asker) {
   const auto key = requested_key(request);
   if (!key) return tl::unexpected(key.error());
   const auto found = store.queue().find(key->bytes);
@@ -298,12 +331,12 @@ Result<Bytes> answer_pending_show(const Store &store, const Request &request) {
   const store::QueueRow &row = **found;
   Bytes out;
   Writer writer(out);
-  writer.map(19).string("found").boolean(true);
+  writer.map(17 + sender_pairs(asker)).string("found").boolean(true);
   write_queued(writer, key->bytes, row);
   write_errors(writer, row.errors);
   write_text(writer, "token", row.token == FencingToken{} ? std::string() : text_of(row.token));
   writer.string("bytes").binary(row.bytes);
-  writer.string("sender").string(to_hex(row.sender.view())).string("sequence").positive(number_of(row.sequence));
+  write_sender(writer, row.sender, row.sequence, asker);
   writer.string("issued_at_us").positive(microseconds_of(row.issued_at));
   return out;
 }
@@ -439,7 +472,7 @@ Result<Bytes> change(Store &store, const Handlers &handlers, BytesView bytes) {
   return tl::unexpected(request_error(name, "there is no such change"));
 }
 
-Result<Bytes> dispatch(const Store &store, BytesView bytes) {
+Result<Bytes> dispatch(const Store &store, BytesView bytes, Asker asker) {
   std::string asked;
   const auto request = named_request(bytes, asked);
   if (!request) return tl::unexpected(request.error());
@@ -447,9 +480,9 @@ Result<Bytes> dispatch(const Store &store, BytesView bytes) {
   if (*name == "get") return answer_get(store, *request);
   if (*name == "count") return answer_count(store);
   if (*name == "dead-letters list") return answer_list(store, *request);
-  if (*name == "dead-letters show") return answer_show(store, *request);
+  if (*name == "dead-letters show") return answer_show(store, *request, asker);
   if (*name == "pending list") return answer_pending_list(store, *request);
-  if (*name == "pending show") return answer_pending_show(store, *request);
+  if (*name == "pending show") return answer_pending_show(store, *request, asker);
   if (*name == query_audit) return answer_audit(store, *request);
   if (*name == query_verify) return answer_verify(store);
   if (*name == "stats") {
@@ -562,9 +595,11 @@ Bytes answer_change(Store &store, const Handlers &handlers, BytesView request, s
   return answer_error(answer.error());
 }
 
-Bytes answer_query(const Store &store, BytesView request) {
-  auto answer = dispatch(store, request);
-  return answer ? std::move(*answer) : answer_error(answer.error());
+Bytes answer_query(const Store &store, BytesView request, Asker asker) {
+  auto answer = dispatch(store, request, asker);
+  if (!answer) return answer_error(answer.error());
+  if (!store.reads_durable()) add_pair(*answer, "durable", "unknown");
+  return std::move(*answer);
 }
 
 Result<Bytes> ask(const std::string &endpoint, BytesView request, MonotonicTime deadline) {

@@ -28,12 +28,19 @@ enum class QueryKind : std::uint8_t {
 };
 [[nodiscard]] QueryKind kind_of_query(std::string_view name);
 
+// Whose question it is.
+enum class Asker : std::uint8_t {
+  network,   // whoever can connect: is shown no sender's id
+  directory, // who may enter the data directory
+};
+
 // What a request that may not come by the network is answered there.
 [[nodiscard]] Bytes answer_refused(std::string_view name);
 
 // Answers one request that changes nothing; whatever the bytes are, the answer is a map, with "error" in it where there
-// is no other. As fast as the store: `count` scans. Any thread.
-[[nodiscard]] Bytes answer_query(const Store &store, BytesView request);
+// is no other, and with "durable" where what was read may not be on stable storage. As fast as the store: `count`
+// scans. Any thread.
+[[nodiscard]] Bytes answer_query(const Store &store, BytesView request, Asker asker);
 
 // Carries out and answers one request that changes the store. Nothing is answered that is not on stable storage.
 // `failure` is set where the store must be given up: what was being changed is unknown, and so the answer says. One

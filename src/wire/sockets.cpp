@@ -1,5 +1,7 @@
 #include "wire/sockets.hpp"
 
+#include <cstring>
+
 #include <fcntl.h>
 
 #include "wire/endpoint.hpp"
@@ -62,6 +64,59 @@ void connect(zmq::socket_t &socket, const Endpoint &at) {
   socket.connect(at.address);
 }
 
+zmq::socket_t make_push(zmq::context_t &context) {
+  auto socket = make_socket(context, zmq::socket_type::push, no_linger, limits::message_bytes_max);
+  socket.set(zmq::sockopt::sndhwm, jobs_send_high_water_messages);
+  add_keepalive(socket);
+  // Nothing is queued for a worker that is not there: its jobs stay with the sender.
+  socket.set(zmq::sockopt::immediate, true);
+  return socket;
+}
+
+// The first of the two frames of an event: 16 bits of it, then a value that nobody here needs.
+std::uint16_t event_in(const zmq::message_t &frame) {
+  std::uint16_t event = 0;
+  if (frame.size() >= sizeof event) std::memcpy(&event, frame.data(), sizeof event);
+  return event;
+}
+
+// A connection that fails comes round again and again; what was found of its end stays until it is found otherwise.
+Link link_after(Link link, std::uint16_t event) {
+  switch (event) {
+  case ZMQ_EVENT_CONNECTED:
+    return link == Link::strange ? Link::strange : Link::silent;
+  case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
+    return Link::open;
+  case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+  case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+  case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+    return Link::strange;
+  case ZMQ_EVENT_DISCONNECTED:
+    return link == Link::open ? Link::none : Link::strange;
+  case ZMQ_EVENT_CLOSED: // it was refused
+    return Link::none;
+  default:
+    return link;
+  }
+}
+
+constexpr int link_events = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                            ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                            ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CLOSED;
+
+// `monitor_endpoint` is a name of the context's own.
+MonitoredSocket connect_monitored(zmq::context_t &context, zmq::socket_t socket, const char *monitor_endpoint,
+                                  const Endpoint &at) {
+  // Before the connection, so that the first one is told of too.
+  if (zmq_socket_monitor(socket.handle(), monitor_endpoint, link_events) != 0) throw zmq::error_t();
+  zmq::socket_t monitor(context, zmq::socket_type::pair);
+  monitor.set(zmq::sockopt::linger, no_linger);
+  monitor.connect(monitor_endpoint);
+  MonitoredSocket monitored(std::move(socket), std::move(monitor));
+  connect(monitored.socket(), at);
+  return monitored;
+}
+
 Error endpoint_error(const std::string &endpoint, const std::string &doing, const zmq::error_t &error) {
   return {.code = ErrorCode::endpoint,
           .concerns = endpoint,
@@ -108,11 +163,7 @@ Result<zmq::socket_t> bind_replies(zmq::context_t &context, const std::string &e
 
 Result<zmq::socket_t> connect_jobs(zmq::context_t &context, const std::string &endpoint) {
   return guarded(endpoint, EndpointUse::connect, "connect to the jobs socket", [&](const Endpoint &at) {
-    auto socket = make_socket(context, zmq::socket_type::push, no_linger, limits::message_bytes_max);
-    socket.set(zmq::sockopt::sndhwm, jobs_send_high_water_messages);
-    add_keepalive(socket);
-    // Nothing is queued for a worker that is not there: its jobs stay with the sender.
-    socket.set(zmq::sockopt::immediate, true);
+    auto socket = make_push(context);
     connect(socket, at);
     return socket;
   });
@@ -126,19 +177,41 @@ Result<zmq::socket_t> connect_replies(zmq::context_t &context, const std::string
   });
 }
 
-Result<MonitoredSocket> connect_monitored_replies(zmq::context_t &context, const std::string &endpoint) {
-  static constexpr const char *monitor_endpoint = "inproc://replies-monitor"; // names are a context's own
-  return guarded(endpoint, EndpointUse::connect, "connect to the replies socket", [&](const Endpoint &at) {
-    MonitoredSocket monitored{.socket = make_dealer(context), .monitor = {context, zmq::socket_type::pair}};
-    // Before the connection, so that the first one is told of too.
-    if (zmq_socket_monitor(monitored.socket.handle(), monitor_endpoint, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0) {
-      throw zmq::error_t();
-    }
-    monitored.monitor.set(zmq::sockopt::linger, no_linger);
-    monitored.monitor.connect(monitor_endpoint);
-    connect(monitored.socket, at);
-    return monitored;
+Result<MonitoredSocket> connect_monitored_jobs(zmq::context_t &context, const std::string &endpoint) {
+  return guarded(endpoint, EndpointUse::connect, "connect to the jobs socket", [&](const Endpoint &at) {
+    return connect_monitored(context, make_push(context), "inproc://jobs-monitor", at);
   });
+}
+
+Result<MonitoredSocket> connect_monitored_replies(zmq::context_t &context, const std::string &endpoint) {
+  return guarded(endpoint, EndpointUse::connect, "connect to the replies socket", [&](const Endpoint &at) {
+    return connect_monitored(context, make_dealer(context), "inproc://replies-monitor", at);
+  });
+}
+
+MonitoredSocket &MonitoredSocket::operator=(MonitoredSocket &&other) noexcept {
+  end_telling();
+  socket_ = std::move(other.socket_);
+  monitor_ = std::move(other.monitor_);
+  link_ = other.link_;
+  return *this;
+}
+
+void MonitoredSocket::end_telling() {
+  if (socket_) zmq_socket_monitor(socket_.handle(), nullptr, 0);
+}
+
+bool MonitoredSocket::follow() {
+  bool connected = false;
+  zmq::message_t part;
+  while (monitor_.recv(part, zmq::recv_flags::dontwait)) {
+    const std::uint16_t event = event_in(part);
+    link_ = link_after(link_, event);
+    connected = connected || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+    while (monitor_.get(zmq::sockopt::rcvmore))
+      static_cast<void>(monitor_.recv(part, zmq::recv_flags::none));
+  }
+  return connected;
 }
 
 void discard_rest(zmq::socket_t &socket) {

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include <zmq.hpp>
 
@@ -23,11 +25,40 @@ namespace onced::wire {
 // A DEALER without a routing id: a name that can be claimed is not to be trusted.
 [[nodiscard]] Result<zmq::socket_t> connect_replies(zmq::context_t &context, const std::string &endpoint);
 
-// The same, with a PAIR socket on which ZeroMQ tells of each new connection (zmq_socket_monitor, HANDSHAKE_SUCCEEDED).
-struct MonitoredSocket {
-  zmq::socket_t socket;
-  zmq::socket_t monitor;
+// How far the connection of a socket is.
+enum class Link : std::uint8_t {
+  none,    // nobody listens there
+  silent,  // somebody does, and has not spoken ZeroMQ yet
+  strange, // somebody did, and has ended the connection instead: it was no such socket
+  open,
 };
+
+// A socket with a PAIR socket on which ZeroMQ tells of its connection (zmq_socket_monitor). Ends the telling before it
+// closes either: ZeroMQ's own thread would wait for ever for a reader that is gone.
+class MonitoredSocket {
+public:
+  MonitoredSocket() = default;
+  MonitoredSocket(zmq::socket_t socket, zmq::socket_t monitor)
+      : socket_(std::move(socket)), monitor_(std::move(monitor)) {}
+  MonitoredSocket(MonitoredSocket &&) noexcept = default;
+  MonitoredSocket &operator=(MonitoredSocket &&other) noexcept;
+  ~MonitoredSocket() { end_telling(); }
+
+  [[nodiscard]] zmq::socket_t &socket() { return socket_; }
+  // Becomes readable when there is something to follow.
+  [[nodiscard]] zmq::socket_t &monitor() { return monitor_; }
+  // Takes what the monitor has to tell. True: there is a new connection.
+  bool follow();
+  [[nodiscard]] Link link() const { return link_; }
+
+private:
+  void end_telling();
+
+  zmq::socket_t socket_;
+  zmq::socket_t monitor_;
+  Link link_ = Link::none;
+};
+[[nodiscard]] Result<MonitoredSocket> connect_monitored_jobs(zmq::context_t &context, const std::string &endpoint);
 [[nodiscard]] Result<MonitoredSocket> connect_monitored_replies(zmq::context_t &context, const std::string &endpoint);
 
 // Takes the parts of the message in hand that nobody wants.

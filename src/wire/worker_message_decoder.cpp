@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "onced/limits.hpp"
 #include "onced/version.hpp"
 #include "wire/messages.hpp"
@@ -139,6 +141,10 @@ void read_limits(TokenReader &reader, Greeting &greeting) {
       greeting.message_bytes_max = reader.positive();
     } else if (name == "deliveries_per_message_max") {
       greeting.deliveries_per_message_max = reader.positive();
+    } else if (name == "horizon_us") {
+      const std::uint64_t horizon_us = reader.positive();
+      reader.require(horizon_us <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()));
+      greeting.horizon = WallTime{std::chrono::microseconds{static_cast<std::int64_t>(horizon_us)}};
     } else {
       reader.skip();
     }

@@ -92,6 +92,8 @@ void BatchThread::count(std::span<const Settlement> settlements) {
     ++(dropped ? counters_.dropped : counters_.of(settlements[at].outcome));
   }
   counters_.of(Outcome::duplicate) += intake_.recalled().size();
+  counters_.of(Outcome::busy) += intake_.mismatched().size();
+  counters_.tag_mismatches += intake_.mismatched().size();
   counters_.cache_hits += intake_.recalled().size();
   ++counters_.batches;
 }
@@ -108,6 +110,13 @@ std::vector<OutgoingFrame> BatchThread::replies(std::span<const Settlement> sett
                              .outcome = Outcome::duplicate,
                              .result = recalled.result,
                              .detail = {}});
+  }
+  for (const Intake::Mismatched &mismatched : intake_.mismatched()) {
+    add(mismatched.reply_to, {.sequence = mismatched.sequence,
+                              .tag = mismatched.reply_to.tag,
+                              .outcome = Outcome::busy,
+                              .result = {},
+                              .detail = tag_mismatch});
   }
   const auto deliveries = intake_.deliveries();
   const auto reply_to = intake_.reply_to();

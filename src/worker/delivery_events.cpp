@@ -2,13 +2,15 @@
 
 #include <string>
 
+#include "onced/digest.hpp"
+
 namespace onced::worker {
 namespace {
 
 Event event_of(std::string_view name, const ReplyTo &to, Sequence sequence) {
   return {.level = EventLevel::info,
           .name = name,
-          .fields = {{"sender", to_hex(to.sender.view())},
+          .fields = {{"sender", handle_of(to.sender)},
                      {"sequence", number_of(sequence)},
                      {"attempt", std::uint64_t{to.attempt}},
                      {"tag", to_hex(to.tag.view())}}};
@@ -52,6 +54,8 @@ void DeliveryEvents::tell_consumed(const Intake &intake) const {
   for (const Intake::Recalled &recalled : intake.recalled()) {
     if (recalled.reply_to) sink_->write(event_of(name, *recalled.reply_to, recalled.sequence));
   }
+  for (const Intake::Mismatched &mismatched : intake.mismatched())
+    sink_->write(event_of(name, mismatched.reply_to, mismatched.sequence));
 }
 
 void DeliveryEvents::tell_settled(const Intake &intake, std::span<const Settlement> settlements) const {
@@ -72,6 +76,13 @@ void DeliveryEvents::tell_settled(const Intake &intake, std::span<const Settleme
     Event event = event_of(name, *recalled.reply_to, recalled.sequence);
     event.fields.emplace_back("outcome", std::string(traits_of(Outcome::duplicate).name));
     event.fields.emplace_back("branch", std::string("the same bytes were committed lately"));
+    sink_->write(event);
+  }
+  for (const Intake::Mismatched &mismatched : intake.mismatched()) {
+    Event event = event_of(name, mismatched.reply_to, mismatched.sequence);
+    event.fields.emplace_back("outcome", std::string(traits_of(Outcome::busy).name));
+    event.fields.emplace_back("branch", std::string(text_of(Branch::none, Outcome::busy)));
+    event.fields.emplace_back("detail", std::string(tag_mismatch));
     sink_->write(event);
   }
 }

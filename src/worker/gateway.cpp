@@ -1,10 +1,13 @@
 #include "worker/gateway.hpp"
 
 #include <array>
+#include <utility>
 
+#include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
 #include "wire/sockets.hpp"
+#include "worker/worker_state.hpp"
 
 namespace onced::worker {
 namespace {
@@ -12,6 +15,20 @@ namespace {
 // How much one socket may bring in before the others have their turn.
 constexpr int jobs_a_turn = 256;
 constexpr int peers_a_turn = 256;
+
+bool is_jobs(BytesView frame) {
+  wire::Batch batch;
+  const auto framing = wire::decode_batch(frame, batch);
+  return framing == wire::Framing::batch || framing == wire::Framing::bare_job;
+}
+
+// Of what comes to the jobs socket nearly all are batches, which have another head.
+bool is_hello(BytesView frame) {
+  constexpr char array_of_two = '\x92';
+  if (frame.empty() || frame.front() != array_of_two) return false;
+  wire::PeerMessage message;
+  return wire::decode_peer_message(frame, message) == wire::PeerFraming::known;
+}
 
 } // namespace
 
@@ -59,15 +76,25 @@ void Gateway::finish() {
   wake_.ring();
 }
 
-// While the store is not available no jobs are read. A new opening is a new boot: every sender known is greeted, and
-// sends again what it has not settled.
+// While the store is not available no jobs are read, and every sender that is known is told why. A new opening is a new
+// boot: they are greeted, and send again what they have not settled.
 void Gateway::follow_store() {
-  const auto state = keeper_.state();
-  const bool new_boot = state.available && state.boot != store_.boot;
-  store_ = state;
-  if (!new_boot) return;
-  const Bytes greeting = wire::encode_greeting(store_.boot, durability_);
-  routes_.for_each([&](const Bytes &routing_id) { send_to(false, routing_id, greeting); });
+  auto store = keeper_.state();
+  const bool new_boot = store.available && store.boot != store_.boot;
+  store_ = std::move(store);
+  const wire::WorkerState now = state();
+  if (std::exchange(told_, now) == now && !new_boot) return;
+  const Bytes word = word_of_state();
+  routes_.for_each([&](const Bytes &routing_id) { send_to(false, routing_id, word); });
+}
+
+wire::WorkerState Gateway::state() const {
+  return reading_ ? worker_state_of(store_) : wire::WorkerState::draining;
+}
+
+// What every hello is answered.
+Bytes Gateway::word_of_state() const {
+  return told_ == wire::WorkerState::ok ? wire::encode_greeting(store_.boot, durability_) : wire::encode_notice(told_);
 }
 
 void Gateway::receive_jobs() {
@@ -78,6 +105,8 @@ void Gateway::receive_jobs() {
     if (arrival.multipart) wire::discard_rest(sockets_.jobs);
     ++counters_.messages;
     kill_switch_.arrive(KillPoint::worker_received);
+    // It is kept as a dead letter, as all that is no job.
+    if (!arrival.multipart && is_hello(arrival.frame.to_string_view())) note_wrong_socket("jobs", "hello");
     handover_.put(std::move(arrival));
   }
   handover_.announce();
@@ -106,6 +135,7 @@ void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
     return;
   case wire::PeerFraming::malformed:
     ++counters_.malformed_peer_messages;
+    if (is_jobs(frame)) return note_wrong_socket(control ? "control" : "replies", "jobs");
     log_.write({.level = EventLevel::warning,
                 .name = "peer.malformed",
                 .fields = {{"bytes", static_cast<std::uint64_t>(frame.size())}}});
@@ -120,8 +150,14 @@ void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
   }
   ++counters_.greetings;
   if (!control) routes_.learn(message.sender, routing_id);
-  // Without a store there is nothing to send jobs to: the greeting follows when there is.
-  if (store_.available) send_to(control, routing_id, wire::encode_greeting(store_.boot, durability_));
+  send_to(control, routing_id, word_of_state());
+}
+
+void Gateway::note_wrong_socket(const char *where, const char *what) {
+  ++counters_.wrong_socket;
+  log_.write({.level = EventLevel::warning,
+              .name = "peer.wrong_socket",
+              .fields = {{"socket", std::string(where)}, {"message", std::string(what)}}});
 }
 
 void Gateway::send_outgoing(bool all) {
@@ -151,7 +187,7 @@ void Gateway::send(const OutgoingFrame &frame) {
     ++counters_.reply_frames_dropped;
     log_.write({.level = EventLevel::warning,
                 .name = "reply.dropped",
-                .fields = {{"sender", to_hex(sender.view())}, {"known", routing_id != nullptr}}});
+                .fields = {{"sender", handle_of(sender)}, {"known", routing_id != nullptr}}});
   }
 }
 

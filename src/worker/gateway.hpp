@@ -9,6 +9,7 @@
 #include "onced/event_log.hpp"
 #include "onced/kill_point.hpp"
 #include "store/store_keeper.hpp"
+#include "wire/messages.hpp"
 #include "wire/wake.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
@@ -46,6 +47,9 @@ public:
 
 private:
   void follow_store();
+  [[nodiscard]] wire::WorkerState state() const;
+  [[nodiscard]] Bytes word_of_state() const;
+  void note_wrong_socket(const char *where, const char *what);
   void receive_jobs();
   void receive_peers(bool control);
   void hear(bool control, Bytes routing_id, BytesView frame);
@@ -66,6 +70,7 @@ private:
   std::unique_ptr<ReplyLab> lab_; // null: no knob is set
   EventLog &log_;
   Routes routes_;
+  wire::WorkerState told_ = wire::WorkerState::ok; // to the senders that are known
   std::atomic<bool> reading_{true};
   std::atomic<bool> finishing_{false};
 };

@@ -1,17 +1,10 @@
 #include "worker/intake.hpp"
 
 namespace onced::worker {
-namespace {
-
-// Why a whole message is no message of ours (docs/protocol.md). Names beside those of JobDefect.
-constexpr std::string_view message_malformed = "message_malformed";
-constexpr std::string_view message_multipart = "message_multipart";
-
-} // namespace
 
 void Intake::add(const Arrival &arrival, const Store *store) {
   const BytesView message = arrival.frame.to_string_view();
-  if (arrival.multipart) return add_no_job(message, message_multipart);
+  if (arrival.multipart) return add_no_job(message, wire::message_multipart);
   switch (wire::decode_batch(message, batch_)) {
   case wire::Framing::batch:
     return add_batch(store);
@@ -20,7 +13,7 @@ void Intake::add(const Arrival &arrival, const Store *store) {
   case wire::Framing::unsupported:
     return unsupported_.push_back(batch_.sender);
   case wire::Framing::malformed:
-    return add_no_job(message, message_malformed);
+    return add_no_job(message, wire::message_malformed);
   }
 }
 
@@ -29,6 +22,7 @@ void Intake::clear() {
   deliveries_.clear();
   reply_to_.clear();
   recalled_count_ = 0;
+  mismatched_.clear();
   unsupported_.clear();
   resent_ = 0;
 }
@@ -38,27 +32,32 @@ void Intake::add_batch(const Store *store) {
   for (const wire::BatchEntry &entry : batch_.entries)
     jobs_.push_back(entry.job);
   recall(store);
-  for (std::size_t at = 0; at < batch_.entries.size(); ++at) {
-    const wire::BatchEntry &entry = batch_.entries[at];
-    if (entry.attempt > 1) ++resent_;
-    const ReplyTo reply_to{.sender = batch_.sender, .tag = entry.tag, .attempt = entry.attempt};
-    if (recollections_[at].committed) {
-      add_recalled(recollections_[at].result, entry.sequence, reply_to);
-      continue;
-    }
-    Delivery delivery;
-    delivery.sender = batch_.sender;
-    delivery.sequence = entry.sequence;
-    delivery.issued_at = entry.issued_at;
-    add_job(entry.job, delivery, reply_to);
-  }
+  for (std::size_t at = 0; at < batch_.entries.size(); ++at)
+    add_entry(batch_.entries[at], recollections_[at]);
+}
+
+void Intake::add_entry(const wire::BatchEntry &entry, Recollection &recollection) {
+  if (entry.attempt > 1) ++resent_;
+  const ReplyTo reply_to{.sender = batch_.sender, .tag = entry.tag, .attempt = entry.attempt};
+  // Bytes that are recalled bring their tag with them; that of others is computed, once for each delivery.
+  const Tag tag = recollection.committed ? recollection.tag : digester_.tag(entry.job);
+  if (tag != entry.tag) return mismatched_.push_back({.sequence = entry.sequence, .reply_to = reply_to});
+  if (recollection.committed) return add_recalled(recollection.result, entry.sequence, reply_to);
+  Delivery delivery;
+  delivery.sender = batch_.sender;
+  delivery.sequence = entry.sequence;
+  delivery.issued_at = entry.issued_at;
+  delivery.tag = tag;
+  add_job(entry.job, delivery, reply_to);
 }
 
 void Intake::add_bare_job(BytesView bytes, const Store *store) {
   jobs_.assign(1, bytes);
   recall(store);
   if (recollections_[0].committed) return add_recalled(recollections_[0].result, Sequence{0}, std::nullopt);
-  add_job(bytes, {}, std::nullopt);
+  Delivery delivery;
+  delivery.tag = digester_.tag(bytes);
+  add_job(bytes, delivery, std::nullopt);
 }
 
 void Intake::recall(const Store *store) {

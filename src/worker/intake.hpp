@@ -21,8 +21,11 @@ struct ReplyTo {
   std::uint32_t attempt = 0;
 };
 
-// Turns arrivals into deliveries: splits messages, and has the store recall jobs or parses them and computes keys and
-// digests. Keeps its memory from batch to batch. One thread.
+// The detail of a delivery whose tag is not that of its bytes.
+inline constexpr std::string_view tag_mismatch = "tag_mismatch";
+
+// Turns arrivals into deliveries: splits messages, checks tags, and has the store recall jobs or parses them and
+// computes keys and digests. Keeps its memory from batch to batch. One thread.
 class Intake {
 public:
   // A duplicate that the store has recalled.
@@ -32,15 +35,24 @@ public:
     Bytes result;
   };
 
+  // A delivery whose tag is not that of its bytes. A reply echoes the tag, and a final one would settle whichever job
+  // of the sender has it: so this one is answered `busy`, and nothing is done for it.
+  struct Mismatched {
+    Sequence sequence{0};
+    ReplyTo reply_to;
+  };
+
   // Adds the deliveries of one message. Views into `arrival` are kept until `clear`. Null: nothing is recalled.
   void add(const Arrival &arrival, const Store *store = nullptr);
 
-  // What was added, both kinds together.
-  [[nodiscard]] std::size_t size() const { return deliveries_.size() + recalled_count_; }
+  // What was added, all three kinds together.
+  [[nodiscard]] std::size_t size() const { return deliveries_.size() + recalled_count_ + mismatched_.size(); }
   // What is to be committed. Valid until the next `add` or `clear`.
   [[nodiscard]] std::span<const Delivery> deliveries() const { return deliveries_; }
-  // The others. Valid likewise.
+  // What was committed before. Valid as long.
   [[nodiscard]] std::span<const Recalled> recalled() const { return std::span(recalled_).first(recalled_count_); }
+  // What has the tag of other bytes. Valid as long.
+  [[nodiscard]] std::span<const Mismatched> mismatched() const { return mismatched_; }
   // By delivery that is to be committed; nothing where no reply is wanted.
   [[nodiscard]] std::span<const std::optional<ReplyTo>> reply_to() const { return reply_to_; }
   // Senders whose message had a version that is not spoken here; nothing of it was added.
@@ -59,9 +71,11 @@ private:
   };
 
   void add_batch(const Store *store);
+  void add_entry(const wire::BatchEntry &entry, Recollection &recollection);
   void add_bare_job(BytesView bytes, const Store *store);
   void recall(const Store *store);
   void add_recalled(Bytes &result, Sequence sequence, const std::optional<ReplyTo> &reply_to);
+  // `delivery` says what is known beside what is in the bytes.
   void add_job(BytesView bytes, Delivery delivery, std::optional<ReplyTo> reply_to);
   void add_no_job(BytesView bytes, std::string_view defect);
 
@@ -77,6 +91,7 @@ private:
   std::vector<std::optional<ReplyTo>> reply_to_;
   std::vector<Recalled> recalled_; // longer than what is recalled: results keep their memory
   std::size_t recalled_count_ = 0;
+  std::vector<Mismatched> mismatched_;
   std::vector<SenderId> unsupported_;
   std::size_t resent_ = 0;
 };

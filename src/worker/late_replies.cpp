@@ -11,6 +11,7 @@ namespace {
 
 // The words of a later delivery's reply (store/verdict.cpp).
 std::string detail_of(const queue::JobEnd &end, const Digest &digest, Digester &digester) {
+  if (end.outcome == Outcome::accepted) return std::string(end.detail);
   if (end.outcome != Outcome::failed) return {};
   return "dead letter " + to_hex(store::dead_letter_id(Key{Bytes(end.key)}, digest, Outcome::failed, digester).view());
 }
@@ -55,9 +56,11 @@ std::vector<OutgoingFrame> LateReplies::answer(const queue::JobEnd &end, const B
     const std::scoped_lock lock(mutex_);
     const auto job = jobs_.find(end.key);
     if (job == jobs_.end()) return {};
-    waiters = std::move(job->second.waiters);
-    by_number_.erase(job->second.number);
-    jobs_.erase(job);
+    waiters = job->second.waiters;
+    if (traits_of(end.outcome).final) {
+      by_number_.erase(job->second.number);
+      jobs_.erase(job);
+    }
   }
   Digester digester;
   const Digest digest = digester.intent(end.job.type, end.job.payload);

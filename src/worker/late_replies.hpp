@@ -22,7 +22,7 @@ public:
   void forget(const Delivery &delivery, const ReplyTo &to);
 
   // The frames for all who wait for this job, in this intent: `stored` for the first, whose delivery it was, and
-  // `duplicate` for the others, or `failed`.
+  // `duplicate` for the others, or `failed`. That it is held they are told too, and go on waiting.
   [[nodiscard]] std::vector<OutgoingFrame> answer(const queue::JobEnd &end, const BootId &boot, Durability durability);
 
 private:
@@ -32,7 +32,8 @@ private:
     Digest digest; // of its intent: that of another is a conflict
 
     [[nodiscard]] bool is(const Delivery &delivery, const ReplyTo &other) const {
-      return sequence == delivery.sequence && to.sender == other.sender && digest == delivery.digest;
+      return sequence == delivery.sequence && to.sender == other.sender && to.tag == other.tag &&
+             digest == delivery.digest;
     }
   };
   struct Job {

@@ -6,6 +6,7 @@
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
 #include "wire/query.hpp"
+#include "worker/worker_state.hpp"
 
 namespace onced::worker {
 namespace {
@@ -56,18 +57,18 @@ Bytes QueryThread::answer(const Query &query) {
   const wire::QueryKind kind = wire::kind_of_query(name);
   if (kind != wire::QueryKind::reads && !query.peer.control) return wire::answer_refused(name);
   if (name == "stats") return stats();
-  const auto store = keeper_.try_lease();
-  if (store && kind == wire::QueryKind::changes) return change(*store, query.request);
-  if (store) return wire::answer_query(*store, query.request);
-  return wire::answer_error(keeper_.state().cause.value_or(Error{.code = ErrorCode::store_unavailable,
-                                                                 .concerns = "the store",
-                                                                 .cause = "it is closed",
-                                                                 .remedy = "ask again later"}));
+  if (kind == wire::QueryKind::changes) return change(query.request);
+  const auto asker = query.peer.control ? wire::Asker::directory : wire::Asker::network;
+  Bytes answer;
+  const auto read = keeper_.read([&](const Store &store) { answer = wire::answer_query(store, query.request, asker); });
+  return read ? answer : wire::answer_error(read.error());
 }
 
-Bytes QueryThread::change(Store &store, BytesView request) {
+Bytes QueryThread::change(BytesView request) {
+  const auto store = keeper_.try_lease();
+  if (!store) return wire::answer_error(keeper_.why_unavailable());
   std::optional<Error> failure;
-  Bytes answer = wire::answer_change(store, handlers_, request, failure);
+  Bytes answer = wire::answer_change(*store, handlers_, request, failure);
   if (failure) keeper_.report(*failure);
   return answer;
 }
@@ -77,8 +78,9 @@ Bytes QueryThread::stats() {
   const auto state = keeper_.state();
   Bytes out;
   messagepack::Writer writer(out);
-  writer.map(counter_table.size() + outcome_table.size() + 10);
+  writer.map(counter_table.size() + outcome_table.size() + 11);
   writer.string("store_available").boolean(state.available).string("boot").string(to_hex(state.boot.view()));
+  writer.string("store_state").string(wire::name_of(worker_state_of(state)));
   writer.string("store_openings").positive(state.openings).string("unavailable_cause");
   state.available || !state.cause ? writer.nil() : writer.string(describe(*state.cause));
   writer.string("unavailable_at_us");
@@ -89,7 +91,7 @@ Bytes QueryThread::stats() {
   for (const CounterTraits &counter : counter_table)
     writer.string(counter.name).positive(counters_.*counter.counter);
   for (const OutcomeTraits &outcome : outcome_table)
-    writer.string(outcome.name).positive(counters_.of(outcome.outcome));
+    writer.string(outcome.name).positive(counters_.came_of(outcome.outcome));
   return out;
 }
 

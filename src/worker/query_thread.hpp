@@ -39,7 +39,7 @@ private:
   };
 
   [[nodiscard]] Bytes answer(const Query &query);
-  [[nodiscard]] Bytes change(Store &store, BytesView request);
+  [[nodiscard]] Bytes change(BytesView request);
   [[nodiscard]] Bytes stats();
   void write_depths(messagepack::Writer &writer);
   void write_handlers(messagepack::Writer &writer);

@@ -260,7 +260,7 @@ void Worker::Impl::relayed() {
 void Worker::Impl::on_job_end(const queue::JobEnd &end) {
   auto frames = late_replies_.answer(end, keeper_->state().boot, durability_);
   if (frames.empty()) return;
-  counters_.late_replies += frames.size();
+  if (traits_of(end.outcome).final) counters_.late_replies += frames.size();
   counters_.reply_frames_dropped += outgoing_.put(std::move(frames));
 }
 
@@ -302,7 +302,7 @@ void Worker::Impl::tell_counters() {
   for (const worker::CounterTraits &counter : worker::counter_table)
     event.fields.emplace_back(counter.name, (counters_.*counter.counter).load());
   for (const OutcomeTraits &outcome : outcome_table)
-    event.fields.emplace_back(outcome.name, counters_.of(outcome.outcome).load());
+    event.fields.emplace_back(outcome.name, counters_.came_of(outcome.outcome));
   log_.write(event);
 }
 

@@ -354,6 +354,48 @@ TEST_CASE("a reconcile command that does not answer leaves the effect unknown ho
   }
 }
 
+TEST_CASE("queued jobs are counted when they end as what became of them") {
+  Shop shop;
+  shop.add("good", "cat > /dev/null; echo 1\n");
+  shop.add("bad", "cat > /dev/null; exit 65\n");
+  shop.start();
+  CHECK(shop.send(jobs_of("good", 3) + jobs_of("bad", 2)).exit == 1);
+  CHECK(shop.stat("stored") == "3");
+  CHECK(shop.stat("failed") >= "2"); // and once more for each delivery that is told so
+  CHECK(shop.stat("queue_handled") == "3");
+  CHECK(shop.stat("queue_refused") == "2");
+}
+
+TEST_CASE("a sender says that its jobs are accepted and wait and that one is held as soon as it is") {
+  Shop shop;
+  shop.add("long", "cat > /dev/null; exec sleep 600\n", "deadline = \"10m\"");
+  shop.add("pay", "cat > /dev/null; exit 1\n", "external = true\nowner = \"treasury\"");
+  shop.start();
+  const auto in_vain = [&](const std::string &type) {
+    return Process::Options{.arguments = shop.worker.send({"--deadline", "4s", "--log-format", "json"}),
+                            .input = job(type, "a")};
+  };
+  Process waiting(in_vain("long"));
+  Process held(in_vain("pay"));
+  for (Process *sender : {&waiting, &held}) {
+    const Finished sent = finish(*sender);
+    CHECK(sent.exit == 75);
+    CHECK(sent.line()["outcome"] == "unsettled");
+    CHECK(sent.line()["cause"] == "accepted");
+    const bool says_held = sent.line()["detail"].find("held") != std::string::npos;
+    CHECK(says_held == (sender == &held));
+    CHECK((sent.line()["detail"].find("treasury decides") != std::string::npos) == says_held);
+    CHECK(sent.errors.find(R"("event":"send.waits","cause":"accepted")") != std::string::npos);
+    CHECK(sent.errors.find("1 unsettled (1 of them accepted)") != std::string::npos);
+  }
+  // Asked again the worker says where a job is.
+  const auto asked = run_command(shop.worker.send({"--deadline", "1s"}), job("pay", "a")).line();
+  CHECK(asked["detail"].find("treasury decides") != std::string::npos);
+  CHECK(run_command(shop.worker.send({"--deadline", "1s"}), job("long", "a"))
+            .line()["detail"]
+            .find("its handler has it") != std::string::npos);
+}
+
 TEST_CASE("jobs wait while their type has no handler and run when it has one") {
   Shop shop;
   shop.add("later", "cat > /dev/null; exec sleep 600\n", "deadline = \"10m\"");

@@ -63,7 +63,8 @@ TEST_CASE("queued jobs are listed and shown the same by a running worker and by 
     CHECK(line["state"] == "held");
     CHECK(line["errors"] == "[\"no answer\"]");
     CHECK(line["token"] == "00000000000000010000000000000001");
-    CHECK(line["sender"] == "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e");
+    CHECK(line["sender"] == "749cc642");
+    CHECK(line["sender_id"] == "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e");
     CHECK(line["bytes"] == to_hex(pay_job("held")));
     CHECK(line["job"] == "{\"operation_id\":\"held\",\"numbers\":[1],\"type\":\"pay\"}");
     CHECK(queue.run({"pending", "show", "event-7", "--effect-key"}).line()["operation_id"] == "waiting");
@@ -78,6 +79,10 @@ TEST_CASE("queued jobs are listed and shown the same by a running worker and by 
   const Finished asked = run_command({"pending", "list", "--replies", queue.worker.replies()});
   CHECK(asked.exit == 0);
   CHECK(field_of(asked.lines(), "operation_id") == "held waiting");
+  const Line shown =
+      run_command({"pending", "show", "held", "--type", "pay", "--replies", queue.worker.replies()}).line();
+  CHECK(shown["sender"] == "749cc642");
+  CHECK(shown["sender_id"] == "absent");
 }
 
 TEST_CASE("a held job is resolved by its owner on a running worker and on none and the audit names it") {

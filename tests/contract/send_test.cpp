@@ -1,5 +1,12 @@
 // The input of `send` and what it prints and exits with.
+#include <csignal>
+#include <deque>
 #include <fstream>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <doctest/doctest.h>
 
@@ -121,6 +128,104 @@ TEST_CASE("jobs that no worker takes are unsettled at the deadline with exit cod
   CHECK(field_of(sent.lines(), "operation_id") == "job-1 job-2");
   CHECK(sent.errors.find("2 unsettled") != std::string::npos);
   CHECK(run_command(nobody.send({"--deadline", "200ms", "--raw-message"}), "x").exit == 75);
+}
+
+namespace {
+
+// Listens at a port of its own, and says this to everybody who connects.
+class OtherServer {
+public:
+  explicit OtherServer(std::string says)
+      : listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), thread_([this, says] { serve(says); }) {}
+  ~OtherServer() {
+    ::shutdown(listener_, SHUT_RDWR);
+    thread_.join();
+    for (const int peer : peers_)
+      ::close(peer);
+    ::close(listener_);
+  }
+  OtherServer(const OtherServer &) = delete;
+  OtherServer &operator=(const OtherServer &) = delete;
+
+  [[nodiscard]] std::string endpoint() const { return "tcp://127.0.0.1:" + std::to_string(port_); }
+
+private:
+  static std::uint16_t listen_at(int listener) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto *const generic = reinterpret_cast<sockaddr *>(&address);
+    REQUIRE(::bind(listener, generic, size) == 0);
+    REQUIRE(::listen(listener, 16) == 0);
+    REQUIRE(::getsockname(listener, generic, &size) == 0);
+    return ntohs(address.sin_port);
+  }
+  void serve(const std::string &says) {
+    for (int peer = ::accept(listener_, nullptr, nullptr); peer >= 0; peer = ::accept(listener_, nullptr, nullptr)) {
+      peers_.push_back(peer);
+      static_cast<void>(::send(peer, says.data(), says.size(), MSG_NOSIGNAL));
+    }
+  }
+
+  int listener_;
+  std::uint16_t port_ = listen_at(listener_);
+  std::vector<int> peers_; // the thread's, until it has ended
+  std::thread thread_;     // last: it uses the others
+};
+
+// Sends one job in vain for some seconds. The command says why after 2 s, and at the end.
+class InVain {
+public:
+  InVain(const Arguments &send, std::string cause, std::string about)
+      : cause_(std::move(cause)), about_(std::move(about)),
+        sender_({.arguments = send + Arguments{"--deadline", "4s", "--log-format", "json"},
+                 .input = jobs_as_json("job", 1)}) {}
+
+  void check() {
+    CAPTURE(cause_);
+    CAPTURE(about_);
+    const Finished sent = finish(sender_);
+    CHECK(sent.exit == 75);
+    const Line line = sent.line();
+    CHECK(line["outcome"] == "unsettled");
+    CHECK(line["cause"] == cause_);
+    CHECK(line["detail"].find(about_) != std::string::npos);
+    const std::size_t told_at = sent.errors.find(R"("event":"send.waits")");
+    REQUIRE_MESSAGE(told_at != std::string::npos, sent.errors);
+    CHECK(sent.errors.find(R"("cause":")" + cause_ + '"', told_at) != std::string::npos);
+    CHECK(sent.errors.find("1 unsettled: " + line["detail"]) != std::string::npos);
+  }
+
+private:
+  std::string cause_;
+  std::string about_;
+  Process sender_;
+};
+
+} // namespace
+
+TEST_CASE("a job that does not settle says what keeps it") {
+  WorkerProcess worker;
+  worker.start();
+  WorkerProcess stopped;
+  stopped.start();
+  stopped.process().signal(SIGSTOP);
+  const OtherServer ssh("SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n");
+  const OwnPort nobody;
+  const auto send = [](const std::string &jobs, const std::string &replies) {
+    return Arguments{"send", "--jobs", jobs, "--replies", replies};
+  };
+  std::deque<InVain> senders; // at the same time, as each takes seconds
+  senders.emplace_back(send(nobody.endpoint(), nobody.endpoint()), "no_worker", nobody.endpoint());
+  senders.emplace_back(send(nobody.endpoint(), worker.replies()), "no_worker", nobody.endpoint());
+  senders.emplace_back(send(worker.replies(), worker.jobs()), "not_a_worker", "exchanged");
+  senders.emplace_back(send(worker.jobs(), ssh.endpoint()), "no_answer", ssh.endpoint());
+  senders.emplace_back(send(ssh.endpoint(), worker.replies()), "no_answer", ssh.endpoint());
+  senders.emplace_back(stopped.send(), "no_answer", stopped.replies());
+  for (InVain &sender : senders)
+    sender.check();
+  stopped.process().signal(SIGCONT);
 }
 
 TEST_CASE("exit code 75 outranks 1") {

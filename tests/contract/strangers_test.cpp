@@ -135,6 +135,79 @@ TEST_CASE("a stranger that claims a sender's id and forges its jobs and replies 
   CHECK(worker.rows() == Rows{rounds * jobs + rounds, 1});
 }
 
+TEST_CASE("a stranger that knows a sender's id and guesses its jobs cannot have the worker settle them otherwise") {
+  constexpr std::size_t jobs = 200;
+  WorkerProcess worker;
+  TempDirectory temp;
+  const auto outbox = temp.path() / "outbox";
+  const Arguments send = worker.send({"--outbox", outbox.string(), "--acknowledgement-timeout", "100ms"});
+  CHECK(run_command(send).exit == 0); // makes the outbox
+  const SenderId claimed = sender::Outbox::open(outbox, SenderId{}).value()->id();
+  // Replies are late, so that those to the stranger come when the sender has sent its own.
+  worker.start({"--workers", "1", "--delay-replies", "100ms"});
+  Process sender({.arguments = send + Arguments{"-"}, .input = std::nullopt});
+  const auto stats_of_worker = [&] { return run_command({"stats", "--data", worker.data().string()}).line(); };
+  REQUIRE(eventually([&] { return stats_of_worker()["greetings"] != "0"; }));
+  RawPeer stranger(worker, claimed);
+  for (std::uint64_t job = 1; job <= jobs; ++job) {
+    const std::string id = "job-" + std::to_string(job);
+    const Tag guessed = tag_of(job_bytes(id, {static_cast<std::int64_t>(job), 1})); // as the sender will encode it
+    stranger.send_forged(job_bytes(id, {999'999}), job, guessed);
+    stranger.send_forged("no job", job, guessed);
+    stranger.send_forged(job_bytes("known", {1}), job, guessed);
+  }
+  sender.write_input(jobs_as_json("job", jobs));
+  sender.end_input();
+  const Finished sent = finish(sender);
+  CHECK(sent.exit == 0);
+  CHECK(sent.lines().size() == jobs);
+  check_own_results(sent.lines());
+  CHECK(stats_of_worker()["tag_mismatches"] == std::to_string(3 * jobs));
+  CHECK(worker.stop() == 0);
+  CHECK(worker.rows() == Rows{jobs, 0});
+}
+
+TEST_CASE("a delivery with the tag of other bytes is busy by itself and leaves no row and no dead letter") {
+  WorkerProcess worker;
+  worker.start({"--workers", "1"});
+  RawPeer peer(worker);
+  peer.greet();
+  const Bytes job = job_bytes("a", {1});
+  CHECK(outcomes_of(peer.deliver({job})) == "stored");
+  for (const Bytes &bytes : {job, job_bytes("b", {1}), Bytes("no job")}) { // in the cache, absent, and no job
+    Tag other = tag_of(bytes);
+    other.bytes[7] ^= 1U;
+    peer.send_forged(bytes, 77, other);
+    const auto replies = peer.next_replies();
+    REQUIRE(replies.size() == 1);
+    CHECK(replies[0].sequence == 77);
+    CHECK(replies[0].tag == other);
+    CHECK(replies[0].outcome == Outcome::busy);
+    CHECK(replies[0].detail == "tag_mismatch");
+  }
+  CHECK(outcomes_of(peer.deliver({job})) == "duplicate");
+  CHECK(worker.rows() == Rows{1, 0});
+}
+
+TEST_CASE("messages on the wrong socket are counted and logged and those to the jobs socket are kept as dead letters") {
+  WorkerProcess worker;
+  worker.start({"--log-format", "json"});
+  RawPeer peer(worker);
+  peer.greet();
+  Bytes batch;
+  wire::encode_batch(sender_id(0x11), {}, batch);
+  for (const Bytes &jobs : {batch, job_bytes("a", {1})})
+    peer.say(jobs);
+  peer.send(wire::encode_hello(sender_id(0x11)));
+  peer.say("neither");
+  const auto stats = [&] { return run_command({"stats", "--data", worker.data().string()}).line(); };
+  CHECK(eventually([&] { return stats()["wrong_socket"] == "3" && stats()["malformed_peer_messages"] == "3"; }));
+  const std::string log = worker.process().errors();
+  CHECK(log.find(R"("event":"peer.wrong_socket","socket":"replies","message":"jobs")") != std::string::npos);
+  CHECK(log.find(R"("event":"peer.wrong_socket","socket":"jobs","message":"hello")") != std::string::npos);
+  CHECK(worker.rows() == Rows{0, 1});
+}
+
 TEST_CASE("connections by the hundred that are half open or garbled or reset keep no sender out and no descriptor") {
   constexpr std::size_t each = 40;
   WorkerProcess worker;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "disk/workloads.hpp"
+#include "onced/digest.hpp"
 #include "sender/outbox.hpp"
 
 namespace fs = std::filesystem;
@@ -63,9 +64,9 @@ OutboxJob job_of(std::uint64_t sequence) {
   const bool large = sequence >= first_large && sequence <= last_large;
   OutboxJob job;
   job.sequence = Sequence{sequence};
-  job.tag.bytes.fill(static_cast<std::uint8_t>(sequence));
   job.issued_at = WallTime{std::chrono::microseconds{1'700'000'000'000'000 + static_cast<std::int64_t>(sequence)}};
   job.job = "job " + std::to_string(sequence) + Bytes(large ? 950'000 : 0, 'x');
+  job.tag = Digester().tag(job.job);
   return job;
 }
 

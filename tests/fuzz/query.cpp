@@ -71,10 +71,13 @@ Json read_answer(BytesView answer) {
 void Queries::ask(BytesView request) {
   const bool changes = wire::kind_of_query(wire::query_name(request)) == wire::QueryKind::changes;
   const Counts before = counts();
-  const Bytes answer = wire::answer_query(*store, request);
+  const Bytes answer = wire::answer_query(*store, request, wire::Asker::directory);
   const Json read = read_answer(answer);
+  require(!read_answer(wire::answer_query(*store, request, wire::Asker::network)).contains("sender_id"),
+          "the network is told no sender's id");
   require(!changes || read.contains("error"), "what changes something is no query");
-  require(wire::answer_query(*store, request) == answer, "a query asked again is answered the same");
+  require(wire::answer_query(*store, request, wire::Asker::directory) == answer,
+          "a query asked again is answered the same");
   require(is_same_counts(counts(), before), "a query changes nothing");
   static_cast<void>(read_answer(wire::answer_refused(wire::query_name(request))));
   ask_to_change(request, changes);

@@ -26,6 +26,7 @@ RedeliveryOptions small_options() {
   return options;
 }
 
+constexpr WallTime issued_at{std::chrono::microseconds{0x10}}; // a horizon of one byte may lie on either side
 constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
 struct ModelJob {
@@ -61,6 +62,7 @@ private:
   wire::WorkerMessage message_;
   MonotonicTime now_{};
   bool greeted_ = false;
+  std::optional<WallTime> horizon_; // that the last greeting named
   std::uint64_t last_sequence_ = 0;
   std::uint64_t resends_ = 0;
   std::uint64_t ignored_ = 0;
@@ -104,7 +106,7 @@ void Rehearsal::add() {
   require(redelivery_.has_room(job.size()) == fits, "there is room within the limits and no further");
   if (!fits) return;
   const Tag tag = digester_.tag(job);
-  const std::uint64_t sequence = number_of(redelivery_.add(job, tag, WallTime{}));
+  const std::uint64_t sequence = number_of(redelivery_.add(job, tag, issued_at));
   require(sequence == ++last_sequence_, "sequences count from 1");
   jobs_.emplace(sequence, ModelJob{job, tag});
 }
@@ -173,7 +175,8 @@ void Rehearsal::read(BytesView frame) {
   switch (decoder_.decode(frame, message_)) {
   case wire::WorkerFraming::greeting:
     greeted_ = true;
-    return redelivery_.on_greeting(message_.greeting.boot, now_);
+    horizon_ = message_.greeting.horizon;
+    return redelivery_.on_greeting(message_.greeting.boot, now_, horizon_);
   case wire::WorkerFraming::replies:
     for (const wire::Reply &reply : message_.replies.replies)
       apply(reply, message_.replies.durability);
@@ -192,7 +195,8 @@ void Rehearsal::apply(const wire::Reply &wire_reply, Durability durability) {
                                 .durability = durability};
   const auto result = redelivery_.on_reply(reply, now_);
   const auto found = jobs_.find(number_of(reply.sequence));
-  const bool fits = found != jobs_.end() && found->second.tag == reply.tag && found->second.attempts > 0;
+  const bool fits = found != jobs_.end() && found->second.tag == reply.tag && found->second.attempts > 0 &&
+                    (reply.outcome != Outcome::expired || (horizon_ && issued_at < *horizon_));
   using Effect = Redelivery::ReplyEffect;
   const Effect expected = !fits ? Effect::ignored : traits_of(reply.outcome).final ? Effect::settled : Effect::waiting;
   require(result.effect == expected, "only a fitting final reply settles a job, and only a fitting one delays it");

@@ -130,7 +130,7 @@ void write_records(Corpus corpus) {
   corpus.add(out);
   store::encode_number(1, out);
   corpus.add(out);
-  sender::encode({.sequence = Sequence{1}, .tag = {}, .issued_at = time, .job = "job"}, out);
+  sender::encode({.sequence = Sequence{1}, .tag = Digester().tag("job"), .issued_at = time, .job = "job"}, out);
   corpus.add(out);
   corpus.add(store::audit_name(7));
 }

@@ -43,6 +43,7 @@ int run(const std::string &directory) {
 
   onced::Delivery delivery;
   delivery.bytes = bytes;
+  delivery.tag = onced::Digester().tag(bytes);
   delivery.job = &job;
   delivery.key = &key;
   delivery.digest = onced::Digester().intent(job.type, job.payload);

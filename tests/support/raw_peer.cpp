@@ -96,6 +96,13 @@ void RawPeer::send_batch(const std::vector<Bytes> &jobs, std::uint64_t first) {
   send(batch);
 }
 
+void RawPeer::send_forged(const Bytes &job, std::uint64_t sequence, const Tag &tag) {
+  const wire::BatchEntry entry{.sequence = Sequence{sequence}, .tag = tag, .attempt = 1, .issued_at = {}, .job = job};
+  Bytes batch;
+  wire::encode_batch(sender_, std::span(&entry, 1), batch);
+  send(batch);
+}
+
 wire::WorkerFraming RawPeer::next_framing() {
   receive(replies_, frame_, "a message of the worker");
   return decoder_.decode(frame_.to_string_view(), message_);

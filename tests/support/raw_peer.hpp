@@ -49,6 +49,8 @@ public:
 
   // Sends the jobs as one batch, numbered from `first`, the next unused number when that is 0.
   void send_batch(const std::vector<Bytes> &jobs, std::uint64_t first = 0);
+  // Sends one job as a batch, with whatever sequence and tag.
+  void send_forged(const Bytes &job, std::uint64_t sequence, const Tag &tag);
   // The next message of replies.
   [[nodiscard]] std::vector<OwnReply> next_replies();
   // The next message from the replies socket, whatever it is.

@@ -44,6 +44,7 @@ public:
     entry.bytes = std::move(bytes);
     Delivery delivery;
     delivery.bytes = entry.bytes;
+    delivery.tag = digester_.tag(entry.bytes);
     delivery.sequence = Sequence{entries_.size()};
     delivery.sender.bytes.fill(0x5E);
     delivery.issued_at = WallTime{std::chrono::microseconds{1'699'999'999'000'000}};

@@ -302,6 +302,7 @@ TEST_CASE("every final outcome settles the job and reports it whole") {
     if (!traits.final) continue;
     CAPTURE(traits.name);
     Bench bench;
+    bench.redelivery.on_greeting(boot(1), bench.now, issued(2)); // so that job 1 may have expired
     bench.add(1);
     bench.send();
     bench.now += 1s;
@@ -323,6 +324,45 @@ TEST_CASE("every final outcome settles the job and reports it whole") {
     bench.now += 24h;
     CHECK(bench.due().empty());
   }
+}
+
+TEST_CASE("that a job has expired is believed only where it was issued before the horizon of the worker") {
+  Bench bench;
+  bench.add(2);
+  bench.send();
+  CHECK(bench.reply(1, Outcome::expired).effect == Effect::ignored); // the worker has named no horizon
+  bench.redelivery.on_greeting(boot(1), bench.now, issued(2));
+  CHECK(bench.reply(2, Outcome::expired).effect == Effect::ignored); // issued at the horizon
+  CHECK(bench.redelivery.counters().ignored_replies == 2);
+  CHECK(bench.redelivery.counters().in_flight == 2);
+  CHECK(bench.reply(1, Outcome::expired).effect == Effect::settled); // issued before it
+  bench.redelivery.on_greeting(boot(2), bench.now);
+  CHECK(bench.reply(2, Outcome::expired).effect == Effect::ignored);
+  CHECK(bench.reply(2, Outcome::stored).effect == Effect::settled);
+}
+
+TEST_CASE("what the worker has said last of a job is known while it holds") {
+  Bench bench;
+  bench.add(3);
+  bench.send();
+  CHECK_FALSE(bench.redelivery.last_said(Sequence{1}).has_value());
+  bench.reply(1, Outcome::accepted);
+  bench.reply(2, Outcome::busy);
+  REQUIRE(bench.redelivery.last_said(Sequence{1}).has_value());
+  CHECK(bench.redelivery.last_said(Sequence{1})->outcome == Outcome::accepted);
+  CHECK(bench.redelivery.last_said(Sequence{1})->detail == "d");
+  CHECK(bench.redelivery.last_said(Sequence{2})->outcome == Outcome::busy);
+  CHECK(bench.redelivery.counters().accepted == 1);
+  CHECK(bench.redelivery.first_unsettled() == Sequence{1});
+  // It is in custody for good; that it was busy ends with the next send.
+  bench.redelivery.on_greeting(boot(2), bench.now);
+  bench.send();
+  CHECK(bench.redelivery.last_said(Sequence{1})->outcome == Outcome::accepted);
+  CHECK_FALSE(bench.redelivery.last_said(Sequence{2}).has_value());
+  bench.reply(1, Outcome::stored);
+  CHECK(bench.redelivery.counters().accepted == 0);
+  CHECK_FALSE(bench.redelivery.last_said(Sequence{1}).has_value());
+  CHECK(bench.redelivery.first_unsettled() == Sequence{2});
 }
 
 TEST_CASE("an accepted job waits outside the window and is asked for every 30 seconds") {

@@ -311,6 +311,7 @@ TEST_CASE("an unknown effect is asked for before any other call") {
     CHECK(shop.keeper->lease()->get(Key{key_of("a", "pay")}).value()->result ==
           integer_result(says == Says::absent ? 1 : 7));
     CHECK(shop.counters.reconciled == 1);
+    CHECK(shop.counters.receives == static_cast<std::uint64_t>(calls)); // to ask is not to hand over
   }
 }
 
@@ -322,6 +323,7 @@ TEST_CASE("an unknown effect waits for its owner and nothing is called meanwhile
   shop.start();
   shop.accept({pay_job("applied"), pay_job("absent", 2)});
   CHECK(shop.is_held("applied"));
+  CHECK(shop.row("applied")->receives == 1);
   CHECK(shop.row("applied")->owner == "treasury");
   CHECK(shop.row("applied")->errors == std::vector<std::string>{"no answer"});
   const Operator kim{.by = "kim", .why = "asked them"};
@@ -409,9 +411,12 @@ TEST_CASE("a call that a worker died in is settled by its policy at the next sta
     shop.start();
     if (policy == EffectPolicy::hold) {
       CHECK(shop.is_held("a"));
+      CHECK(shop.row("a")->receives == 1); // that of the worker that died: here nothing was started for it
+      CHECK(shop.row("a")->receives_total == 1);
     } else {
       CHECK(shop.ends_with(1, 0));
     }
+    CHECK(shop.counters.receives == static_cast<std::uint64_t>(calls));
     CHECK(calls == (policy == EffectPolicy::retry ? 1 : 0));
   }
 }

@@ -32,10 +32,9 @@ SenderId id_of(std::uint8_t fill) {
 }
 
 OutboxJob job_number(std::uint64_t number) {
-  Tag tag;
-  tag.bytes.fill(static_cast<std::uint8_t>(number));
   const WallTime issued_at{std::chrono::microseconds{1'700'000'000'000'000 + static_cast<std::int64_t>(number)}};
-  return {Sequence{number}, tag, issued_at, "job " + std::to_string(number)};
+  Bytes job = "job " + std::to_string(number);
+  return {Sequence{number}, Digester().tag(job), issued_at, std::move(job)};
 }
 
 std::vector<OutboxJob> jobs_from_to(std::uint64_t first, std::uint64_t last) {
@@ -250,7 +249,7 @@ TEST_CASE("the rows of an outbox are what its document says") {
   REQUIRE(jobs.size() == 1);
   CHECK(to_hex(jobs.begin()->first) == "0000000000000102");
   // [1, bin 8, 1'700'000'000'000'258, bin "job 258"]
-  CHECK(to_hex(jobs.begin()->second) == "9401c4080202020202020202cf00060a24181e4102c4076a6f6220323538");
+  CHECK(to_hex(jobs.begin()->second) == "9401c408cb3f6e3716c711bbcf00060a24181e4102c4076a6f6220323538");
   const auto meta = raw.rows("meta");
   REQUIRE(meta.size() == 3);
   CHECK(to_hex(meta.at("format")) == "01");
@@ -284,6 +283,23 @@ TEST_CASE("damaged rows refuse the opening") {
   CHECK(code_after("default", first, Bytes("\x91\x01")) == ErrorCode::corrupt);
   CHECK(code_after("default", first, Bytes()) == ErrorCode::corrupt);
   CHECK(code_after("default", Bytes("key"), Bytes()) == ErrorCode::corrupt);
+}
+
+TEST_CASE("a job with the tag of other bytes refuses the opening") {
+  const Bytes first("\0\0\0\0\0\0\0\1", 8);
+  const auto row_with = [](const Tag &tag) {
+    Bytes row;
+    messagepack::Writer(row).array(4).positive(1).binary(tag.view()).positive(1).binary("job 1");
+    return row;
+  };
+  CHECK(code_after("default", first, row_with(Digester().tag("job 2"))) == ErrorCode::corrupt);
+  OutboxScene scene; // the same row with its own tag is read
+  scene.open();
+  scene.append(1, 1);
+  scene.outbox.reset();
+  RawDatabase(scene.directory).put("default", first, row_with(Digester().tag("job 1")));
+  scene.open();
+  CHECK(scene.sequences() == "1");
 }
 
 TEST_CASE("the data directory of a worker is no outbox") {

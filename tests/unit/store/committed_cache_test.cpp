@@ -34,6 +34,7 @@ struct CountingStore : StoreHarness {
   [[nodiscard]] Bytes recalled(BytesView job) const {
     Recollection recollection;
     store->recall(std::span(&job, 1), std::span(&recollection, 1));
+    if (recollection.committed) CHECK(recollection.tag == Digester().tag(job));
     return recollection.committed ? recollection.result : Bytes();
   }
   StoreCounters counters;

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cerrno>
 #include <functional>
+#include <system_error>
 #include <thread>
 
 #include "store/store_keeper.hpp"
@@ -92,7 +94,7 @@ TEST_CASE("a store that was reported is given out no more and opened again once 
   CHECK(kept.keeper->state().available);
   CHECK(kept.keeper->state().boot == again->boot());
   CHECK(kept.keeper->state().openings == 2);
-  CHECK(eventually([&] { return kept.changes == 3; })); // opened, failed, opened
+  CHECK(eventually([&] { return kept.changes == 4; })); // opened, failed, opens, opened
 }
 
 TEST_CASE("a store that has failed for one thread and then for another is opened again only once") {
@@ -118,6 +120,54 @@ TEST_CASE("the keeper tries again until the disk is well and tells of each cause
   kept.faults->clear();
   CHECK(kept.keeper->lease());
   CHECK_FALSE(kept.gave_up);
+}
+
+TEST_CASE("while the store cannot be opened its rows are read and nobody says that they are durable") {
+  Kept kept;
+  kept.open();
+  const Batch before({job_bytes("before", {1})});
+  const Batch failing({job_bytes("failing", {1})});
+  const auto row_of = [&](const std::string &id, bool durable) {
+    bool found = false;
+    const auto read = kept.keeper->read([&](const Store &store) {
+      found = store.get(key_of_operation("sum", id)).value().has_value();
+      CHECK(store.reads_durable() == durable);
+    });
+    CHECK(read.has_value());
+    return found;
+  };
+  {
+    const auto lease = kept.keeper->lease();
+    REQUIRE(lease->commit(before.view(), built_in_handlers()).has_value());
+    CHECK(row_of("before", true));
+    kept.faults->fail_from(FaultAt::log_sync, 1);
+    const auto failed = lease->commit(failing.view(), built_in_handlers());
+    REQUIRE_FALSE(failed.has_value());
+    kept.keeper->report(failed.error());
+  }
+  CHECK(eventually([&] { return kept.keeper->state().cause->cause.find("injected") != std::string::npos; }));
+  CHECK(row_of("before", false));
+  CHECK(row_of("failing", false)); // its sync failed, and it is there: it may be lost yet
+  CHECK_FALSE(kept.keeper->state().available);
+  kept.faults->clear();
+  CHECK(kept.keeper->lease());
+  CHECK(row_of("failing", true));
+}
+
+TEST_CASE("a store without room on its disk is told from one that has failed otherwise") {
+  for (const int reason : {ENOSPC, EDQUOT, EFBIG, EIO, EROFS}) {
+    Kept kept;
+    kept.open();
+    auto lease = kept.keeper->lease();
+    Error error = failure;
+    error.cause = "IO error: While appending to file: db/000004.log: " + std::generic_category().message(reason);
+    kept.keeper->report(error);
+    CHECK(kept.keeper->state().full == (reason != EIO && reason != EROFS));
+    lease = {};
+    CHECK(kept.keeper->lease());
+    CHECK_FALSE(kept.keeper->state().full);
+    CHECK_FALSE(kept.keeper->state().opening);
+  }
 }
 
 TEST_CASE("a database that must not be opened is not tried again") {

@@ -259,6 +259,51 @@ TEST_CASE("a greeting may hold limits of a later release whatever their values a
   CHECK(message.greeting.deliveries_per_message_max == 0);
 }
 
+TEST_CASE("a greeting names the horizon of a worker that has one") {
+  const auto horizon_of = [](std::uint64_t horizon_us) {
+    Bytes frame;
+    Writer writer(frame);
+    writer.array(6).positive(1).string("greeting").binary(sample_boot().view()).string("fsync").array(1).positive(1);
+    writer.map(1).string("horizon_us").positive(horizon_us);
+    wire::WorkerMessageDecoder decoder;
+    wire::WorkerMessage message;
+    const bool is_greeting = decoder.decode(frame, message) == WorkerFraming::greeting;
+    return is_greeting ? message.greeting.horizon : std::nullopt;
+  };
+  CHECK(horizon_of(7) == WallTime{std::chrono::microseconds{7}});
+  CHECK_FALSE(horizon_of(1ULL << 63U).has_value()); // no time: the greeting is malformed
+  wire::WorkerMessageDecoder decoder;
+  wire::WorkerMessage message;
+  REQUIRE(decoder.decode(wire::encode_greeting(sample_boot(), Durability::fsync), message) == WorkerFraming::greeting);
+  CHECK_FALSE(message.greeting.horizon.has_value());
+}
+
+TEST_CASE("a notice is an answer that names a state and every other answer names none") {
+  using wire::WorkerState;
+  for (const WorkerState state :
+       {WorkerState::ok, WorkerState::opening, WorkerState::full, WorkerState::unavailable, WorkerState::draining}) {
+    const Bytes frame = wire::encode_notice(state);
+    wire::WorkerMessageDecoder decoder;
+    wire::WorkerMessage message;
+    REQUIRE(decoder.decode(frame, message) == WorkerFraming::answer);
+    CHECK(wire::state_in(message.answer) == state);
+  }
+  const auto pair = [](const auto &write) {
+    Bytes out;
+    Writer writer(out);
+    write(writer);
+    return out;
+  };
+  CHECK(wire::state_in(pair([](Writer &writer) {
+          writer.map(2).string("later").array(1).nil().string("state").string("full");
+        })) == WorkerState::full);
+  CHECK_FALSE(wire::state_in(pair([](Writer &writer) { writer.map(1).string("state").string("asleep"); })));
+  CHECK_FALSE(wire::state_in(pair([](Writer &writer) { writer.map(1).string("state").positive(1); })));
+  CHECK_FALSE(wire::state_in(pair([](Writer &writer) { writer.map(1).string("results").positive(1); })));
+  for (const std::string bytes : {"", "\x80", "\x90", "\x81", "\xDF\xFF\xFF\xFF\xFF", "not-json"})
+    CHECK_FALSE(wire::state_in(bytes));
+}
+
 TEST_CASE("replies are read as they were written for every outcome") {
   Digester digester;
   wire::RepliesEncoder encoder(sample_boot(), Durability::page_cache);

@@ -47,6 +47,13 @@ TEST_CASE("the outcomes of the protocol document are those of the code") {
   }
 }
 
+TEST_CASE("the states of the protocol document are those of the code") {
+  const auto rows = document_table("protocol.md", "states");
+  REQUIRE(rows.size() == static_cast<std::size_t>(wire::WorkerState::draining) + 1);
+  for (std::size_t at = 0; at < rows.size(); ++at)
+    CHECK(rows[at][0] == name_of(static_cast<wire::WorkerState>(at)));
+}
+
 TEST_CASE("the defects of the protocol document are those of the code") {
   const auto rows = document_table("protocol.md", "defects");
   REQUIRE(rows.size() == job_defect_names.size() + 2);

@@ -10,6 +10,7 @@
 #include "onced/limits.hpp"
 #include "support/queue_harness.hpp"
 #include "support/raw_database.hpp"
+#include "wire/messages.hpp"
 #include "wire/query.hpp"
 
 namespace onced::testing {
@@ -146,7 +147,7 @@ Bytes request(const std::vector<std::pair<std::string, std::string>> &texts) {
 struct Harness : StoreHarness {
   Harness() { open(); }
   Bytes ask(const std::vector<std::pair<std::string, std::string>> &texts) {
-    return wire::answer_query(*store, request(texts));
+    return wire::answer_query(*store, request(texts), wire::Asker::network);
   }
 };
 
@@ -243,7 +244,7 @@ TEST_CASE("a list of dead letters gives no more rows than were asked for and non
   const auto rows = [&](std::uint64_t wanted) {
     Bytes asked;
     Writer(asked).map(2).string("query").string("dead-letters list").string("rows").positive(wanted);
-    return rows_of(wire::answer_query(*harness.store, asked)).size();
+    return rows_of(wire::answer_query(*harness.store, asked, wire::Asker::network)).size();
   };
   CHECK(rows(0) == 0);
   CHECK(rows(3) == 3);
@@ -260,7 +261,7 @@ TEST_CASE("show gives a dead letter with its bytes and both digests") {
   Fields expected = listed[0];
   expected.merge(Fields{{"found", "true"},
                         {"bytes", "bin " + to_hex(conflicting)},
-                        {"sender", "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"},
+                        {"sender", "749cc642"},
                         {"sequence", "2"},
                         {"issued_at_us", "1699999999000000"},
                         {"receives", "0"},
@@ -272,6 +273,85 @@ TEST_CASE("show gives a dead letter with its bytes and both digests") {
                         {"offered_digest", "5304ec358dda7188665c64362779dbbb626137c3dfd052c8a26e3f5a9721f7d8"}});
   CHECK(shown == expected);
   CHECK(shown.at("reason") == "conflict");
+}
+
+// The id of the sender of all that a harness commits, as who may enter the directory is shown it.
+const std::pair<const std::string, std::string> shown_sender_id{"sender_id", "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"};
+
+TEST_CASE("the id of a sender is shown with its handle to who may enter the directory and to nobody else") {
+  QueueHarness harness;
+  static_cast<void>(harness.commit({"not-json", slow_job("a")}));
+  const auto letters = harness.dead_letters();
+  REQUIRE(letters.size() == 1);
+  using Texts = std::vector<std::pair<std::string, std::string>>;
+  const std::vector<Texts> questions{{{"query", "dead-letters show"}, {"id", to_hex(letters[0].id.view())}},
+                                     {{"query", "pending show"}, {"operation_id", "a"}, {"type", "slow"}}};
+  for (const Texts &texts : questions) {
+    CAPTURE(texts.front().second);
+    Fields by_network = fields_of(wire::answer_query(*harness.store, request(texts), wire::Asker::network));
+    CHECK(by_network.at("sender") == "749cc642");
+    CHECK(!by_network.contains("sender_id"));
+    by_network.insert(shown_sender_id);
+    CHECK(fields_of(wire::answer_query(*harness.store, request(texts), wire::Asker::directory)) == by_network);
+  }
+}
+
+TEST_CASE("a message that is no batch is shown whole only to who may enter the directory as it may hold its sender") {
+  Harness harness;
+  Batch batch;
+  for (const std::string_view defect : {wire::message_malformed, wire::message_multipart}) {
+    Delivery &delivery = batch.add(Bytes("not-json ") + std::string(defect));
+    delivery.defect = defect;
+    delivery.sender = {};
+    delivery.sequence = Sequence{0};
+  }
+  static_cast<void>(harness.commit(batch));
+  const auto letters = harness.dead_letters();
+  REQUIRE(letters.size() == 2);
+  for (const DeadLetter &letter : letters) {
+    const Bytes show = request({{"query", "dead-letters show"}, {"id", to_hex(letter.id.view())}});
+    const Fields by_network = fields_of(wire::answer_query(*harness.store, show, wire::Asker::network));
+    CHECK(by_network.at("bytes") == "nil");
+    CHECK(by_network.at("sender") == "nil");
+    const Fields by_directory = fields_of(wire::answer_query(*harness.store, show, wire::Asker::directory));
+    CHECK(by_directory.at("bytes") == "bin " + to_hex(letter.bytes));
+    CHECK(by_directory.at("sender_id") == "nil");
+  }
+}
+
+TEST_CASE("an answer from what may not be on stable storage says so and any other does not") {
+  Harness harness;
+  static_cast<void>(harness.commit({job_bytes("demo-1", {1}), "no job"}));
+  const std::vector<Bytes> questions{
+      request({{"query", "get"}, {"operation_id", "demo-1"}}),
+      request({{"query", "get"}, {"operation_id", "absent"}}),
+      request({{"query", "count"}}),
+      request({{"query", "dead-letters list"}}),
+      request({{"query", "verify"}}),
+      request({{"query", "dead-letters show"}, {"id", to_hex(harness.dead_letters().at(0).id.view())}})};
+  // Whether each answer says `durable: unknown`, and nothing else of it.
+  const auto unknown = [&](const Store &store) {
+    std::size_t saying = 0;
+    for (const Bytes &question : questions) {
+      const Bytes answer = wire::answer_query(store, question, wire::Asker::directory);
+      std::vector<messagepack::Token> tokens;
+      REQUIRE(messagepack::tokenize(answer, tokens, 10'000)); // a whole map, with one pair more
+      const bool says = answer.ends_with("\xA7"
+                                         "durable\xA7unknown");
+      CHECK((says || answer.find("durable\xA7unknown") == std::string::npos));
+      saying += says ? 1 : 0;
+    }
+    return saying;
+  };
+  CHECK(unknown(*harness.store) == 0);
+  harness.options.read_only = true;
+  harness.reopen();
+  CHECK(unknown(*harness.store) == 0); // it was closed in order
+  harness.options.read_only = false;
+  harness.options.durability = Durability::page_cache;
+  harness.reopen();
+  static_cast<void>(harness.commit_one(job_bytes("demo-2", {1})));
+  CHECK(unknown(*harness.store) == questions.size());
 }
 
 TEST_CASE("show says when there is no such dead letter and when the id is none") {
@@ -302,7 +382,7 @@ TEST_CASE("a request that is no query is answered with an error that says so") {
                                     request({{"query", "count"}}) + "x"};
   for (const Bytes &bytes : requests) {
     CAPTURE(to_hex(bytes));
-    CHECK(error_of(wire::answer_query(*harness.store, bytes))["code"] == "usage");
+    CHECK(error_of(wire::answer_query(*harness.store, bytes, wire::Asker::network))["code"] == "usage");
   }
 }
 
@@ -310,14 +390,16 @@ TEST_CASE("a request cut short at any byte is answered with an error") {
   Harness harness;
   const Bytes whole = request({{"query", "get"}, {"operation_id", "demo-1"}, {"type", "sum"}});
   for (std::size_t size = 0; size < whole.size(); ++size)
-    CHECK(error_of(wire::answer_query(*harness.store, whole.substr(0, size)))["code"] == "usage");
+    CHECK(error_of(wire::answer_query(*harness.store, whole.substr(0, size), wire::Asker::network))["code"] == "usage");
 }
 
 // --- Queued jobs ----------------------------------------------------------------------------------------------------
 
 struct QueueQueries : QueueHarness {
   using Texts = std::vector<std::pair<std::string, std::string>>;
-  [[nodiscard]] Bytes ask(const Texts &texts) const { return wire::answer_query(*store, request(texts)); }
+  [[nodiscard]] Bytes ask(const Texts &texts) const {
+    return wire::answer_query(*store, request(texts), wire::Asker::network);
+  }
   // With a number, a flag or bytes beside the texts, as `write` writes it.
   template <class Write> [[nodiscard]] Bytes change(const Texts &texts, Write &&write) {
     Bytes asked;
@@ -408,7 +490,8 @@ TEST_CASE("queued jobs are listed page by page and by their type and only those 
   CHECK(second.next == "nil");
   CHECK(joined(queue_page_of(harness.ask({{"query", "pending list"}, {"type", "pay"}})).rows, "operation_id") == "a b");
   CHECK(queue_page_of(harness.ask({{"query", "pending list"}, {"type", "no"}})).rows.empty());
-  CHECK(joined(queue_page_of(wire::answer_query(*harness.store, held_request())).rows, "state") == "held held");
+  CHECK(joined(queue_page_of(wire::answer_query(*harness.store, held_request(), wire::Asker::network)).rows, "state") ==
+        "held held");
 }
 
 TEST_CASE("show gives a queued job with its bytes and errors and token") {
@@ -436,7 +519,7 @@ TEST_CASE("show gives a queued job with its bytes and errors and token") {
                                                {"errors", "[first, second]"},
                                                {"token", "00000000000000010000000000000002"},
                                                {"bytes", "bin " + to_hex(pay_job("a"))},
-                                               {"sender", "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"},
+                                               {"sender", "749cc642"},
                                                {"sequence", "1"},
                                                {"issued_at_us", "1699999999000000"}});
   CHECK(fields_of(harness.ask({{"query", "pending show"}, {"operation_id", "a"}})) == Fields{{"found", "false"}});

@@ -89,7 +89,8 @@ inline std::vector<std::pair<std::string, Bytes>> sample_worker_messages() {
   return {{"greeting", wire::encode_greeting(sample_boot(), Durability::fsync)},
           {"replies", sample_replies()},
           {"unsupported", wire::encode_unsupported()},
-          {"answer", wire::encode_answer(sample_answer())}};
+          {"answer", wire::encode_answer(sample_answer())},
+          {"notice", wire::encode_notice(wire::WorkerState::full)}};
 }
 
 // What a peer says to the replies socket, by the name of its example.

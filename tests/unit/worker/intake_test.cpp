@@ -180,6 +180,50 @@ TEST_CASE("what the store recalls is not parsed and keeps what its reply needs")
   CHECK(intake.deliveries().size() == 5);
 }
 
+// A batch of one job with the tag of other bytes, between two with their own.
+Arrival batch_with_tag_of(const Bytes &other, const std::vector<Bytes> &jobs) {
+  Digester digester;
+  std::vector<wire::BatchEntry> entries;
+  for (const Bytes &job : jobs) {
+    entries.push_back({.sequence = Sequence{entries.size() + 1},
+                       .tag = digester.tag(entries.size() == 1 ? other : job),
+                       .attempt = 2,
+                       .issued_at = issued_at,
+                       .job = job});
+  }
+  Bytes message;
+  wire::encode_batch(sender_id(3), entries, message);
+  return arrival(message);
+}
+
+TEST_CASE("a delivery with the tag of other bytes is told apart and its neighbours are not") {
+  StoreHarness harness;
+  harness.open();
+  const Bytes guessed = job_bytes("guessed", {1});
+  for (const bool recalled : {false, true}) {
+    CAPTURE(recalled);
+    const std::vector<Bytes> jobs{job_bytes("a", {1}), job_bytes("guessed", {999}), "no job"};
+    const Arrival message = batch_with_tag_of(guessed, jobs);
+    Intake intake;
+    intake.add(message, harness.store.get());
+    CHECK(intake.size() == 3);
+    CHECK(intake.resent() == 3);
+    CHECK(intake.recalled().size() == (recalled ? 1 : 0));
+    REQUIRE(intake.mismatched().size() == 1);
+    CHECK(intake.mismatched()[0].sequence == Sequence{2});
+    CHECK(intake.mismatched()[0].reply_to.sender == sender_id(3));
+    CHECK(intake.mismatched()[0].reply_to.tag == Digester().tag(guessed));
+    for (const Delivery &delivery : intake.deliveries()) {
+      CHECK(delivery.tag == Digester().tag(delivery.bytes));
+      CHECK(delivery.sequence != Sequence{2});
+    }
+    intake.clear();
+    CHECK(intake.size() == 0);
+    CHECK(intake.mismatched().empty());
+    static_cast<void>(harness.commit(jobs)); // so that the first two are recalled by their bytes
+  }
+}
+
 TEST_CASE("deliveries of many messages keep their order and what they borrow") {
   constexpr std::size_t messages = 200;
   std::vector<Arrival> arrivals;

@@ -1,10 +1,14 @@
 #!/usr/bin/python3
 """A worker that is not onced: jobs of type sum by docs/protocol.md, and a row for each effect in SQLite, guarded by a unique index and
 nothing else. For rehearsals; it has no dead letters, no queries, and compares payloads simply."""
-import argparse, json, math, os, signal, sqlite3, sys
+import argparse, hashlib, json, math, os, signal, sqlite3, sys
 import msgpack, zmq
 
 STORED, DUPLICATE, CONFLICT, INVALID, FAILED = range(5)
+BUSY = 7
+
+def tag_of(data):
+    return hashlib.sha256(data).digest()[:8]
 
 def read_job(data):
     job = msgpack.unpackb(data)
@@ -34,7 +38,7 @@ def take_batch(database, deliveries, wait):
     """One transaction a batch, committed before anything is answered."""
     deliveries = [(sequence, tag, data) for sequence, tag, _, _, data in deliveries]
     database.execute("BEGIN IMMEDIATE")
-    verdicts = [settle(database, data) for _, _, data in deliveries]
+    verdicts = [settle(database, data) if tag == tag_of(data) else (BUSY, None, "tag_mismatch", None) for _, tag, data in deliveries]
     database.execute("COMMIT")
     for operation in [operation for outcome, _, _, operation in verdicts if wait and outcome == STORED]:
         print("committed", operation, flush=True)  # the row is there and the reply is not: the worst moment to be killed
@@ -44,7 +48,8 @@ def take_batch(database, deliveries, wait):
 def answer(message, boot, database, wait):
     """Whom to answer what; a bare job has no sender."""
     if isinstance(message, dict):
-        message = [1, b"", [[0, b"", 1, 0, msgpack.packb(message)]]]
+        data = msgpack.packb(message)
+        message = [1, b"", [[0, tag_of(data), 1, 0, data]]]
     version, sender, *deliveries = message
     if not isinstance(sender, bytes):
         raise TypeError("no sender")
