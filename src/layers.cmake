@@ -103,9 +103,11 @@ onced_layer(worker
   src/worker/late_replies.cpp
   src/worker/memory_plan.cpp
   src/worker/outgoing.cpp
-  src/worker/query_thread.cpp
+  src/worker/query_threads.cpp
+  src/worker/query_turns.cpp
   src/worker/reply_lab.cpp
   src/worker/routes.cpp
+  src/worker/unread.cpp
   src/worker/worker.cpp)
 onced_layer(rehearsal
   src/rehearsal/child.cpp

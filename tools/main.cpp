@@ -160,6 +160,39 @@ void add_durability(CLI::App &app, Durability &value) {
       });
 }
 
+// A cap of `serve` in bytes, from `least` on.
+void add_byte_cap(CLI::App &app, const std::string &name, std::uint64_t &value, const std::string &title,
+                  std::uint64_t least) {
+  const auto parse = [least](const std::string &text) -> Result<std::uint64_t> {
+    auto bytes = parse_size(text);
+    if (!bytes || *bytes >= least) return bytes;
+    return tl::unexpected(Error{ErrorCode::usage, "'" + text + "'", "this cap is too small",
+                                "give " + std::to_string(least) + " bytes or more, such as 64MiB"});
+  };
+  add_parsed(app, name, "SIZE", title + " (default " + std::to_string(value) + ")", value, parse);
+}
+
+// Beyond the caps for dead letters. At each but the audit's, what would exceed it is answered `busy`.
+void add_caps(CLI::App &app, StoreOptions &store) {
+  const auto add_row_cap = [&](const std::string &name, std::uint64_t &value, const std::string &title,
+                               std::uint64_t least) {
+    add_whole(app, name, value, title, least, rows_max)->capture_default_str();
+  };
+  add_byte_cap(app, "--dead-letter-rate", store.dead_letter_bytes_a_second,
+               "Write so many bytes of dead letters a second; what comes faster is busy",
+               limits::dead_letter_bytes_a_second_min);
+  add_row_cap("--queue-jobs-max", store.queue_jobs_max, "Keep so many queued jobs; beyond it a new one is busy", 1);
+  add_byte_cap(app, "--queue-bytes-max", store.queue_bytes_max,
+               "Keep so many bytes of queued jobs; beyond it a new one is busy", limits::message_bytes_max);
+  add_row_cap("--relay-messages-max", store.relay_jobs_max,
+              "Keep so many messages of results to be sent on; beyond it a job whose result has some is busy",
+              limits::relay_messages_max);
+  add_byte_cap(app, "--relay-bytes-max", store.relay_bytes_max,
+               "Keep so many bytes of messages of results; beyond it a job whose result has some is busy",
+               limits::message_bytes_max);
+  add_row_cap("--audit-rows-max", store.audit_rows_max, "Remember so many changes; the oldest goes first", 1);
+}
+
 void add_target(Command &command, QueryTarget &target) {
   CLI::App &app = *command.app;
   app.add_option("--data", target.data, "Data directory, whether a worker runs on it or not")->type_name("DIR");
@@ -209,6 +242,7 @@ void add_serve(Commands &commands, CLI::App &root) {
                worker.drain_timeout);
   app.add_flag("--allow-core", options->allow_core,
                "Allow core dumps and debuggers; handlers can then read this process's environment");
+  add_caps(app, worker.store);
   add_kill_at(app, {"worker.", "queue.", "relay."}, worker.kill_switch);
   add_events(app, options->events);
   add_log_format(app, options->log_format);

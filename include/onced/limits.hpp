@@ -46,8 +46,16 @@ inline constexpr int send_high_water_messages = 64;
 // Bytes of replies after which their frame is closed. Small, as many may wait for a sender that does not read them; a
 // reply that is larger by itself has a frame by itself.
 inline constexpr std::size_t reply_frame_bytes_target = 16 * 1024;
-// Senders whose way back the worker remembers; the one silent for longest is forgotten first and greets again.
+// Ways back to senders that the worker remembers: a sender id and a connection over which it said hello. Beyond it the
+// connection with most of them loses the one silent for longest, whose sender greets again.
 inline constexpr std::size_t known_senders_max = 4096;
+// Of one sender id: anyone may say hello with it, and takes no way back from who said hello before. Replies go each
+// way.
+inline constexpr std::size_t routes_a_sender_max = 4;
+// Bytes sent to one peer that ZeroMQ still holds as the peer does not read: replies, greetings and answers. A frame
+// that does not fit is dropped, or is replaced by a short error; a peer that has read everything may be sent any one
+// frame.
+inline constexpr std::size_t unread_bytes_max = 1024 * 1024 + 128 * 1024;
 // One frame of an answer: a dead letter with its bytes, or a page of rows.
 inline constexpr std::size_t answer_bytes_max = 4 * 1024 * 1024;
 
@@ -57,9 +65,15 @@ inline constexpr unsigned worker_threads_max = 64;
 // Messages and bytes that wait between the gateway and the worker threads. Beyond it the gateway stops reading.
 inline constexpr std::size_t handover_messages_max = 1024;
 inline constexpr std::size_t handover_bytes_max = 16 * 1024 * 1024;
-// What one worker thread takes into one transaction: it stops taking at the first of these that is reached.
+// What a connection may have taken in each of its turns, in bytes; and as how many bytes a delivery counts beside its
+// own, as a commit's work is by delivery and by byte.
+inline constexpr std::size_t turn_bytes = 64 * 1024;
+inline constexpr std::size_t delivery_turn_bytes = 256;
+// What one worker thread takes into one transaction, so counted: it stops taking at the first of these that is reached.
 inline constexpr std::size_t batch_deliveries_target = 4096;
-inline constexpr std::size_t batch_bytes_target = 4 * 1024 * 1024;
+inline constexpr std::size_t batch_bytes_target = 1536 * 1024;
+// A message that counts as more than this is taken by itself: nobody else's job waits for it in the same transaction.
+inline constexpr std::size_t large_message_bytes = 512 * 1024;
 // Encoded replies that wait for the gateway. Beyond it replies are dropped, which the next delivery heals.
 inline constexpr std::size_t outgoing_bytes_max = 16 * 1024 * 1024;
 // Memory that a worker plans with: the program with its libraries, buffers and the allocator's slack; and for each
@@ -78,10 +92,13 @@ inline constexpr std::size_t block_cache_bytes_min = 32 * 1024 * 1024;
 // forgotten asks again.
 inline constexpr std::size_t late_replies_jobs_max = 65'536;
 inline constexpr std::size_t late_replies_a_job_max = 4;
-// Queries that wait for their thread; beyond it a query is answered with an error at once.
-inline constexpr std::size_t queries_waiting_max = 64;
-// Of those, queries from the network; the rest of the places is for the operator, who asks through control.sock.
-inline constexpr std::size_t network_queries_waiting_max = 32;
+// Queries of one connection that wait while one of them is answered; beyond it a query is answered with an error at
+// once.
+inline constexpr std::size_t queries_a_connection_waiting_max = 4;
+// The same of all connections from the network, and of all through control.sock. Beyond it the connection that has most
+// waiting loses one.
+inline constexpr std::size_t network_queries_waiting_max = 256;
+inline constexpr std::size_t operator_queries_waiting_max = 64;
 
 // --- The store ----------------------------------------------------------------------------------------------------
 
@@ -89,6 +106,16 @@ inline constexpr std::size_t network_queries_waiting_max = 32;
 inline constexpr std::uint64_t dead_letters_max = 1'000'000;
 // Bytes of the jobs in them; as the count, or the largest jobs would fill a disk with far fewer.
 inline constexpr std::uint64_t dead_letter_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
+// Bytes of dead letters written a second, by and by: what is no job must leave the disk to those that are. To write
+// and sync a job of 1 MiB keeps a common disk from all else for some 50 ms; so one a second touches few of the others.
+inline constexpr std::uint64_t dead_letter_bytes_a_second = 1024 * 1024;
+// What so much time brings may be written at once: mistakes come in bursts, and are seldom large.
+inline constexpr std::chrono::seconds dead_letter_burst{16};
+// The least and the most that may be asked for.
+inline constexpr std::uint64_t dead_letter_bytes_a_second_min = 64 * 1024;
+inline constexpr std::uint64_t dead_letter_bytes_a_second_max = 1024 * 1024 * 1024;
+// Bytes of dead letters looked at for one page, filtered or not.
+inline constexpr std::size_t dead_letters_scanned_bytes_max = 16 * 1024 * 1024;
 // Dead letters looked at for one page of a filtered list: an answer takes a fraction of a second, found or not.
 inline constexpr std::size_t dead_letters_scanned_max = 10'000;
 // Queued jobs in custody, and their bytes. At either a queued job that is new is answered `busy`: its sender keeps it.
@@ -188,6 +215,10 @@ static_assert(outgoing_bytes_max >= 2 * answer_bytes_max, "any one answer fits b
 static_assert(answer_bytes_max >= 2 * message_bytes_max &&
                   answer_bytes_max >= rows_per_answer_max * 8 * detail_bytes_max,
               "any one dead letter, and any page of rows, fits an answer");
+static_assert(
+    unread_bytes_max >= message_bytes_max + queue_errors_kept_max * queue_error_bytes_max + 16 * detail_bytes_max &&
+        unread_bytes_max >= send_high_water_messages * reply_frame_bytes_target,
+    "any answer to the network is within what a peer may leave unread, and so are as many replies as its pipe takes");
 static_assert(audit_by_bytes_max + audit_why_bytes_max + 256 <= query_bytes_max,
               "a change with who and why fits a query");
 static_assert(answer_bytes_max >= rows_per_answer_max * 2 * (audit_by_bytes_max + audit_why_bytes_max),
@@ -209,8 +240,9 @@ static_assert(relay_read_bytes >= relay_message_bytes_max + 1024 && relay_bytes_
                   relay_jobs_in_memory >= 2 * relay_read_jobs,
               "any message can be read, and what is read has room");
 static_assert(handler_concurrency_max <= handler_threads_max, "any one type can have the threads that it may ask for");
-static_assert(network_queries_waiting_max < queries_waiting_max, "the operator can always ask");
 static_assert(handover_bytes_max >= message_bytes_max, "one message always fits the hand-over");
+static_assert(turn_bytes < large_message_bytes && large_message_bytes < batch_bytes_target,
+              "several turns fit a batch, and so does the smallest large message");
 static_assert(batch_deliveries_target >= deliveries_per_send, "one send of a well-behaved sender fits a batch");
 static_assert(deliveries_per_send <= deliveries_per_message_max, "what the sender packs is accepted");
 static_assert(window_bytes_max >= job_bytes_max, "any one job fits the window");

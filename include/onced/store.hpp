@@ -82,6 +82,8 @@ struct StoreOptions {
   std::size_t committed_cache_bytes = 16U * 1024 * 1024; // of jobs committed or asked for lately; 0: none
   std::uint64_t dead_letters_max = limits::dead_letters_max;
   std::uint64_t dead_letter_bytes_max = limits::dead_letter_bytes_max; // of the jobs in them
+  // As fast as dead letters are written, by and by; beyond it a delivery that would write one is answered `busy`.
+  std::uint64_t dead_letter_bytes_a_second = limits::dead_letter_bytes_a_second;
   std::uint64_t queue_jobs_max = limits::queue_jobs_max;
   std::uint64_t queue_bytes_max = limits::queue_bytes_max; // of the jobs in it
   std::uint64_t relay_jobs_max = limits::relay_jobs_max;
@@ -284,11 +286,12 @@ public:
   // Scans everything, so it takes time in proportion. Errors: `corrupt`, `store_unavailable`.
   [[nodiscard]] Result<Counts> count() const;
 
-  // Up to `rows` dead letters in the order of their ids, from the one after `after`. Errors: as `count`.
+  // Up to `rows` dead letters in the order of their ids, from the one after `after`; fewer where these have more than
+  // limits::dead_letters_scanned_bytes_max, and none only where there is none. Errors: as `count`.
   [[nodiscard]] Result<std::vector<DeadLetter>> dead_letters(std::size_t rows,
                                                              const std::optional<DeadLetterId> &after) const;
-  // Up to `rows` of those that the filter wants, of at most limits::dead_letters_scanned_max that are looked at; so a
-  // page may be empty and yet have a next one. Errors: as `count`.
+  // Up to `rows` of those that the filter wants, of at most limits::dead_letters_scanned_max (and bytes) looked at; so
+  // a page may be empty and yet have a next one. Errors: as `count`.
   [[nodiscard]] Result<DeadLetterPage> find_dead_letters(std::size_t rows, const std::optional<DeadLetterId> &after,
                                                          const DeadLetterFilter &filter) const;
   [[nodiscard]] Result<std::optional<DeadLetter>> dead_letter(const DeadLetterId &id) const;

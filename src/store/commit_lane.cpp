@@ -17,6 +17,10 @@ constexpr std::string_view contended_detail = "other commits held the same keys 
 constexpr std::string_view queue_full_detail = "the queue is at its cap; its jobs must be handled first";
 constexpr std::string_view relay_full_detail = "the relay is at its cap; its messages must be sent on first";
 constexpr std::string_view full_detail = "the dead letters are at their cap; purge or redrive some";
+constexpr std::string_view allowance_detail =
+    "too many bytes of dead letters at a time; sent again, they are taken later";
+// What a row of a dead letter takes beside the bytes of its job.
+constexpr std::uint64_t letter_row_bytes = 256;
 
 rocksdb::WriteOptions write_options(Durability durability) {
   rocksdb::WriteOptions options;
@@ -240,7 +244,12 @@ void CommitLane::settle(std::size_t at, Verdict verdict, Branch branch) {
 
 void CommitLane::bury(std::size_t at, const Verdict &verdict) {
   const Delivery &delivery = batch_[at];
-  const Settlement &settlement = settlements_[at];
+  Settlement &settlement = settlements_[at];
+  if (context_.letter_allowance.used_up()) { // before its bytes are hashed, which costs more than all else
+    settlement = {
+        .outcome = Outcome::busy, .result = {}, .detail = std::string(allowance_detail), .branch = settlement.branch};
+    return;
+  }
   const DeadLetterId id = dead_letter_id(delivery.job != nullptr ? delivery.key : nullptr, delivery.digest,
                                          delivery.bytes, settlement.outcome, digester_);
   letter_of_[at] = id;
@@ -367,27 +376,33 @@ rocksdb::Status CommitLane::put_row(const Group &group) {
 rocksdb::Status CommitLane::put_letters() {
   bool refused = false;
   for (auto &[id, letter] : letters_) {
-    letter.refused = false;
+    letter.refused = {};
     if (auto status = put_letter(id, letter); !status.ok()) return status;
-    refused = refused || letter.refused;
+    refused = refused || !letter.refused.empty();
   }
   if (!refused) return {};
   for (std::size_t at = 0; at < batch_.size(); ++at) {
-    if (!letter_of_[at] || !letters_[*letter_of_[at]].refused) continue;
-    settlements_[at] = {.outcome = Outcome::busy, .result = {}, .detail = std::string(full_detail)};
+    if (!letter_of_[at]) continue;
+    const std::string_view why = letters_[*letter_of_[at]].refused;
+    if (!why.empty()) settlements_[at] = {.outcome = Outcome::busy, .result = {}, .detail = std::string(why)};
   }
   return {};
 }
 
 rocksdb::Status CommitLane::put_letter(const DeadLetterId &id, Letter &letter) {
+  // Counted where it is there already too: it is written anew.
+  if (!context_.letter_allowance.take(batch_[letter.delivery].bytes.size() + letter_row_bytes)) {
+    letter.refused = allowance_detail;
+    return {};
+  }
   rocksdb::PinnableSlice found;
   auto status =
       transaction_->GetForUpdate(rocksdb::ReadOptions(), context_.database.dead_letters(), slice_of(id.view()), &found);
   if (!status.ok() && !status.IsNotFound()) return status;
   auto row = status.ok() ? decoder_.dead_letter(id, view_of(found)) : std::nullopt;
   if (status.IsNotFound()) {
-    letter.refused = !reserve_dead_letter(letter);
-    if (letter.refused) return {};
+    if (!reserve_dead_letter(letter)) letter.refused = full_detail;
+    if (!letter.refused.empty()) return {};
   }
   if (row) {
     row->deliveries += letter.deliveries;

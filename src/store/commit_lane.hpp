@@ -5,10 +5,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "job/messagepack.hpp"
 #include "onced/store.hpp"
+#include "store/allowance.hpp"
 #include "store/committed_cache.hpp"
 #include "store/database.hpp"
 #include "store/guarded_run.hpp"
@@ -24,6 +26,7 @@ struct CommitContext {
   const StoreOptions &options;
   Clock &clock;
   RowRoom &letter_room;
+  Allowance &letter_allowance;
   RowRoom &queue_room;
   RowRoom &relay_room;
   CommittedCache &cache;
@@ -67,7 +70,7 @@ private:
     std::string detail;
     std::optional<Digest> stored_digest;
     Phase stored_phase = Phase::committed;
-    bool refused = false; // no room: its deliveries are answered `busy`
+    std::string_view refused; // why it is not written, and its deliveries are answered `busy`; empty: it is
   };
 
   enum class Step : std::uint8_t { committed, retry };

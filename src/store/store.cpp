@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include "onced/version.hpp"
+#include "store/allowance.hpp"
 #include "store/commit_lane.hpp"
 #include "store/database.hpp"
 #include "store/dead_letter_changes.hpp"
@@ -47,6 +48,7 @@ public:
   Impl(const StoreOptions &options, Clock &clock, std::unique_ptr<Database> database)
       : options_(options), clock_(clock), database_(std::move(database)), standing_(*database_, options.read_only),
         letter_room_({.rows = options.dead_letters_max, .bytes = options.dead_letter_bytes_max}),
+        letter_allowance_(options.dead_letter_bytes_a_second, clock),
         queue_room_({.rows = options.queue_jobs_max, .bytes = options.queue_bytes_max}),
         relay_room_({.rows = options.relay_jobs_max, .bytes = options.relay_bytes_max}),
         cache_(options.read_only ? 0 : options.committed_cache_bytes), lanes_(seats_),
@@ -101,6 +103,7 @@ private:
   BootId boot_;
   store::Standing standing_;
   store::RowRoom letter_room_;
+  store::Allowance letter_allowance_;
   store::RowRoom queue_room_;
   store::RowRoom relay_room_;
   store::CommittedCache cache_;
@@ -342,6 +345,7 @@ store::CommitContext Store::Impl::context() {
           .options = options_,
           .clock = clock_,
           .letter_room = letter_room_,
+          .letter_allowance = letter_allowance_,
           .queue_room = queue_room_,
           .relay_room = relay_room_,
           .cache = cache_,
@@ -408,16 +412,19 @@ Result<DeadLetterPage> Store::Impl::find_dead_letters(std::size_t rows, const st
       database_->db()->NewIterator(scan_options(), database_->dead_letters()));
   std::optional<DeadLetterId> last = after;
   std::size_t scanned = 0;
+  std::size_t scanned_bytes = 0;
   for (iterator->Seek(slice_of(after ? after->view() : BytesView{})); iterator->Valid(); iterator->Next()) {
     const auto id = DeadLetterId::from(iterator->key().ToStringView());
     if (id && after && *id == *after) continue;
-    if (page.letters.size() == rows || scanned == scanned_max) {
+    if (page.letters.size() == rows || scanned == scanned_max ||
+        scanned_bytes >= limits::dead_letters_scanned_bytes_max) {
       page.next = last; // there is at least this one more
       break;
     }
     auto letter = id ? decoder.dead_letter(*id, iterator->value().ToStringView()) : std::nullopt;
     if (!letter) return tl::unexpected(damaged_row(*database_, "dead_letters", iterator->key().ToStringView()));
     ++scanned;
+    scanned_bytes += iterator->value().size();
     last = letter->id;
     const bool wanted =
         (!filter.reason || letter->reason == *filter.reason) && (filter.type.empty() || letter->type == filter.type);

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "onced/limits.hpp"
 #include "onced/version.hpp"
@@ -102,6 +104,23 @@ Framing decode_batch(BytesView message, Batch &batch) {
   const bool followed = follow(message, grammar);
   if (grammar.unsupported()) return Framing::unsupported;
   return followed && grammar.complete() ? Framing::batch : Framing::malformed;
+}
+
+std::size_t announced_deliveries(BytesView message) {
+  const auto at = [&](std::size_t index) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(message[index]));
+  };
+  const bool is_array = !message.empty() && ((at(0) & 0xF0U) == 0x90U || at(0) == 0xDCU || at(0) == 0xDDU);
+  if (!is_array) return 1;
+  constexpr std::string_view beginning("\x93\x01\xC4\x10", 4); // [1, a sender id of 16 bytes, then the entries
+  constexpr std::size_t head = beginning.size() + 16;
+  if (message.starts_with(beginning) && message.size() > head) {
+    if ((at(head) & 0xF0U) == 0x90U) return at(head) & 0x0FU;
+    if (at(head) == 0xDCU && message.size() >= head + 3)
+      return std::min(at(head + 1) << 8U | at(head + 2), limits::deliveries_per_message_max);
+  }
+  constexpr std::size_t delivery_bytes_min = 16;
+  return std::min(message.size() / delivery_bytes_min + 1, limits::deliveries_per_message_max);
 }
 
 } // namespace onced::wire

@@ -46,6 +46,9 @@ inline constexpr std::string_view message_multipart = "message_multipart";
 // `batch` keeps its memory from message to message. Views in it point into `message`.
 [[nodiscard]] Framing decode_batch(BytesView message, Batch &batch);
 
+// How many deliveries a message will turn out to have at most, from its first bytes alone.
+[[nodiscard]] std::size_t announced_deliveries(BytesView message);
+
 // Appends a batch to `out`.
 void encode_batch(const SenderId &sender, std::span<const BatchEntry> entries, Bytes &out);
 

@@ -581,6 +581,18 @@ QueryKind kind_of_query(std::string_view name) {
   return name == query_audit || name == query_verify ? QueryKind::reads_privately : QueryKind::reads;
 }
 
+bool is_scan(std::string_view name) {
+  return name == "count" || name == query_verify || name == query_audit || name == "dead-letters list" ||
+         name == "pending list";
+}
+
+Bytes answer_too_many() {
+  return answer_error({.code = ErrorCode::timed_out,
+                       .concerns = "query",
+                       .cause = "too many queries are waiting, or too many bytes of answers were not read",
+                       .remedy = "read the answers to the queries before, then ask again"});
+}
+
 Bytes answer_refused(std::string_view name) {
   return answer_error({.code = ErrorCode::usage,
                        .concerns = std::string(name),

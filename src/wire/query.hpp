@@ -34,6 +34,12 @@ enum class Asker : std::uint8_t {
   directory, // who may enter the data directory
 };
 
+// Whether answering it reads rows by the thousand: who asks for one row should not wait for it.
+[[nodiscard]] bool is_scan(std::string_view name);
+
+// What a request is answered that came while too many were waiting, or while the asker had not read the answers before.
+[[nodiscard]] Bytes answer_too_many();
+
 // What a request that may not come by the network is answered there.
 [[nodiscard]] Bytes answer_refused(std::string_view name);
 

@@ -220,6 +220,10 @@ void discard_rest(zmq::socket_t &socket) {
     static_cast<void>(socket.recv(part, zmq::recv_flags::none));
 }
 
+int connection_of(const zmq::message_t &message) {
+  return zmq_msg_get(message.handle(), ZMQ_SRCFD);
+}
+
 std::chrono::milliseconds left_until(MonotonicTime deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return std::max(left, std::chrono::milliseconds{0});

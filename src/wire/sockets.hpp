@@ -64,6 +64,10 @@ private:
 // Takes the parts of the message in hand that nobody wants.
 void discard_rest(zmq::socket_t &socket);
 
+// The descriptor of the connection that a message came over, by which connections are told apart; a later connection
+// may have the number of a closed one. -1: ZeroMQ does not know. (ZMQ_SRCFD: of tcp and ipc, for PULL and ROUTER.)
+[[nodiscard]] int connection_of(const zmq::message_t &message);
+
 // What is left of a wait, for ZeroMQ's options and polls; not below 0.
 [[nodiscard]] std::chrono::milliseconds left_until(MonotonicTime deadline);
 

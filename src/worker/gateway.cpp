@@ -6,6 +6,7 @@
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
+#include "wire/query.hpp"
 #include "wire/sockets.hpp"
 #include "worker/worker_state.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 // How much one socket may bring in before the others have their turn.
 constexpr int jobs_a_turn = 256;
-constexpr int peers_a_turn = 256;
+constexpr int peers_a_turn = 64;
 
 bool is_jobs(BytesView frame) {
   wire::Batch batch;
@@ -33,7 +34,7 @@ bool is_hello(BytesView frame) {
 } // namespace
 
 Gateway::Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover,
-                 Outgoing &outgoing, QueryThread &queries, wire::Wake &wake, Counters &counters,
+                 Outgoing &outgoing, QueryThreads &queries, wire::Wake &wake, Counters &counters,
                  KillSwitch &kill_switch, std::unique_ptr<ReplyLab> lab, EventLog &log)
     : sockets_(std::move(sockets)), durability_(durability), keeper_(keeper), handover_(handover), outgoing_(outgoing),
       queries_(queries), wake_(wake), counters_(counters), kill_switch_(kill_switch), lab_(std::move(lab)), log_(log) {}
@@ -85,7 +86,8 @@ void Gateway::follow_store() {
   const wire::WorkerState now = state();
   if (std::exchange(told_, now) == now && !new_boot) return;
   const Bytes word = word_of_state();
-  routes_.for_each([&](const Bytes &routing_id) { send_to(false, routing_id, word); });
+  for (const Bytes &routing_id : routes_.connections())
+    send_to(false, routing_id, word);
 }
 
 wire::WorkerState Gateway::state() const {
@@ -103,6 +105,7 @@ void Gateway::receive_jobs() {
     if (!sockets_.jobs.recv(arrival.frame, zmq::recv_flags::dontwait)) break;
     arrival.multipart = sockets_.jobs.get(zmq::sockopt::rcvmore);
     if (arrival.multipart) wire::discard_rest(sockets_.jobs);
+    arrival.connection = wire::connection_of(arrival.frame);
     ++counters_.messages;
     kill_switch_.arrive(KillPoint::worker_received);
     // It is kept as a dead letter, as all that is no job.
@@ -122,16 +125,18 @@ void Gateway::receive_peers(bool control) {
     if (has_frame) static_cast<void>(socket.recv(frame, zmq::recv_flags::none));
     const bool has_more = socket.get(zmq::sockopt::rcvmore);
     if (has_more) wire::discard_rest(socket);
-    if (has_frame && !has_more) hear(control, routing_id.to_string(), frame.to_string_view());
+    if (!has_frame || has_more) continue;
+    hear(control, {.descriptor = wire::connection_of(frame), .routing_id = routing_id.to_string()},
+         frame.to_string_view());
   }
 }
 
 // What a peer says: a greeting, or a query.
-void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
+void Gateway::hear(bool control, PeerConnection from, BytesView frame) {
   wire::PeerMessage message;
   switch (wire::decode_peer_message(frame, message)) {
   case wire::PeerFraming::unsupported:
-    send_to(control, routing_id, wire::encode_unsupported());
+    send_to(control, from.routing_id, wire::encode_unsupported());
     return;
   case wire::PeerFraming::malformed:
     ++counters_.malformed_peer_messages;
@@ -145,12 +150,22 @@ void Gateway::hear(bool control, Bytes routing_id, BytesView frame) {
   }
   if (message.request) {
     ++counters_.queries;
-    queries_.ask({.control = control, .routing_id = std::move(routing_id)}, Bytes(*message.request));
+    ask({.control = control, .routing_id = std::move(from.routing_id)}, *message.request);
     return;
   }
   ++counters_.greetings;
-  if (!control) routes_.learn(message.sender, routing_id);
-  send_to(control, routing_id, word_of_state());
+  if (!control) routes_.learn(message.sender, from);
+  send_to(control, from.routing_id, word_of_state());
+}
+
+// Who does not read the answers it has is given no more.
+void Gateway::ask(PeerAddress peer, BytesView request) {
+  const Unread &unread = peer.control ? control_unread_ : unread_;
+  if (unread.has_room(peer.routing_id, limits::unread_bytes_max / 2)) {
+    queries_.ask(std::move(peer), Bytes(request));
+  } else {
+    send_to(peer.control, peer.routing_id, wire::encode_answer(wire::answer_too_many()));
+  }
 }
 
 void Gateway::note_wrong_socket(const char *where, const char *what) {
@@ -163,43 +178,58 @@ void Gateway::note_wrong_socket(const char *where, const char *what) {
 void Gateway::send_outgoing(bool all) {
   auto batches = outgoing_.take();
   if (lab_) batches = lab_->disturb(std::move(batches), all);
-  for (const auto &frames : batches) {
+  for (auto &frames : batches) {
     bool replies = false;
-    for (const OutgoingFrame &frame : frames) {
-      send(frame);
+    for (OutgoingFrame &frame : frames) {
       replies = replies || std::holds_alternative<SenderId>(frame.to);
+      send(std::move(frame));
     }
     if (replies) kill_switch_.arrive(KillPoint::worker_after_reply);
   }
 }
 
-// Never blocks: a reply that cannot go out now is dropped, and the next delivery of its job asks for it again.
-void Gateway::send(const OutgoingFrame &frame) {
+void Gateway::send(OutgoingFrame frame) {
   if (const auto *peer = std::get_if<PeerAddress>(&frame.to)) {
-    send_to(peer->control, peer->routing_id, frame.frame);
-    return;
-  }
-  const SenderId &sender = std::get<SenderId>(frame.to);
-  const Bytes *routing_id = routes_.find(sender);
-  if (routing_id != nullptr && send_to(false, *routing_id, frame.frame)) {
-    ++counters_.reply_frames;
+    send_answer(*peer, std::move(frame.frame));
   } else {
-    ++counters_.reply_frames_dropped;
-    log_.write({.level = EventLevel::warning,
-                .name = "reply.dropped",
-                .fields = {{"sender", handle_of(sender)}, {"known", routing_id != nullptr}}});
+    send_replies(std::get<SenderId>(frame.to), frame.frame);
   }
 }
 
-bool Gateway::send_to(bool control, BytesView routing_id, BytesView frame) {
+void Gateway::send_answer(const PeerAddress &peer, Bytes frame) {
+  const Unread &unread = peer.control ? control_unread_ : unread_;
+  if (!unread.has_room(peer.routing_id, frame.size())) frame = wire::encode_answer(wire::answer_too_many());
+  send_to(peer.control, peer.routing_id, std::move(frame));
+}
+
+// Never blocks: a reply that cannot go out now is dropped, and the next delivery of its job asks for it again.
+void Gateway::send_replies(const SenderId &sender, const Bytes &frame) {
+  const auto routes = routes_.find(sender);
+  bool sent = false;
+  for (const Bytes &routing_id : routes) {
+    if (unread_.has_room(routing_id, frame.size()) && send_to(false, routing_id, frame)) sent = true;
+  }
+  if (sent) {
+    ++counters_.reply_frames;
+    return;
+  }
+  ++counters_.reply_frames_dropped;
+  log_.write({.level = EventLevel::warning,
+              .name = "reply.dropped",
+              .fields = {{"sender", handle_of(sender)}, {"known", !routes.empty()}}});
+}
+
+bool Gateway::send_to(bool control, BytesView routing_id, Bytes frame) {
   zmq::socket_t &socket = control ? sockets_.control : sockets_.replies;
   try {
     const auto to = zmq::const_buffer(routing_id.data(), routing_id.size());
     if (!socket.send(to, zmq::send_flags::sndmore | zmq::send_flags::dontwait)) return false; // its pipe is full
-    return socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait).has_value();
+    auto message = (control ? control_unread_ : unread_).message_for(routing_id, std::move(frame));
+    return socket.send(message, zmq::send_flags::dontwait).has_value();
   } catch (const zmq::error_t &error) {
     if (error.num() != EHOSTUNREACH) throw;
-    return false; // it is gone
+    if (!control) routes_.forget(routing_id); // it is gone
+    return false;
   }
 }
 

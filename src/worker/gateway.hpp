@@ -14,9 +14,10 @@
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
-#include "worker/query_thread.hpp"
+#include "worker/query_threads.hpp"
 #include "worker/reply_lab.hpp"
 #include "worker/routes.hpp"
+#include "worker/unread.hpp"
 
 namespace onced::worker {
 
@@ -33,7 +34,7 @@ public:
   };
 
   Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover, Outgoing &outgoing,
-          QueryThread &queries, wire::Wake &wake, Counters &counters, KillSwitch &kill_switch,
+          QueryThreads &queries, wire::Wake &wake, Counters &counters, KillSwitch &kill_switch,
           std::unique_ptr<ReplyLab> lab, EventLog &log);
 
   // Until `stop_reading` it takes jobs; until `finish` it sends what is handed out. Throws zmq::error_t on a broken
@@ -52,10 +53,13 @@ private:
   void note_wrong_socket(const char *where, const char *what);
   void receive_jobs();
   void receive_peers(bool control);
-  void hear(bool control, Bytes routing_id, BytesView frame);
+  void hear(bool control, PeerConnection from, BytesView frame);
+  void ask(PeerAddress peer, BytesView request);
   void send_outgoing(bool all);
-  void send(const OutgoingFrame &frame);
-  bool send_to(bool control, BytesView routing_id, BytesView frame);
+  void send(OutgoingFrame frame);
+  void send_answer(const PeerAddress &peer, Bytes frame);
+  void send_replies(const SenderId &sender, const Bytes &frame);
+  bool send_to(bool control, BytesView routing_id, Bytes frame);
 
   Sockets sockets_;
   Durability durability_;
@@ -63,7 +67,7 @@ private:
   StoreKeeper::State store_; // as it was when it was last looked at
   Handover &handover_;
   Outgoing &outgoing_;
-  QueryThread &queries_;
+  QueryThreads &queries_;
   wire::Wake &wake_;
   Counters &counters_;
   KillSwitch &kill_switch_;
@@ -71,6 +75,8 @@ private:
   EventLog &log_;
   Routes routes_;
   wire::WorkerState told_ = wire::WorkerState::ok; // to the senders that are known
+  Unread unread_;         // of the peers of the replies socket
+  Unread control_unread_; // and of the control socket
   std::atomic<bool> reading_{true};
   std::atomic<bool> finishing_{false};
 };

@@ -30,8 +30,8 @@ std::size_t memory_with_caches(std::size_t bytes) {
   return std::max((bytes + limits::block_cache_bytes_min) / 15 * 16, bytes / 13 * 16);
 }
 
-// What one sender may make the worker hold, beside messages of jobs: the replies that it does not read.
-constexpr std::size_t replies_bytes = (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_target;
+// What one sender may make the worker hold, beside messages of jobs: the replies and answers that it does not read.
+constexpr std::size_t replies_bytes = limits::unread_bytes_max;
 // And at least, with one message of jobs that waits, and one that is arriving.
 constexpr std::size_t sender_bytes = replies_bytes + 2 * limits::message_bytes_max;
 

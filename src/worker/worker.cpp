@@ -19,7 +19,7 @@
 #include "worker/late_replies.hpp"
 #include "worker/memory_plan.hpp"
 #include "worker/outgoing.hpp"
-#include "worker/query_thread.hpp"
+#include "worker/query_threads.hpp"
 
 namespace onced {
 
@@ -28,7 +28,7 @@ using worker::BatchThread;
 using worker::Gateway;
 using worker::Handover;
 using worker::Outgoing;
-using worker::QueryThread;
+using worker::QueryThreads;
 
 namespace {
 
@@ -135,11 +135,11 @@ private:
   worker::LateReplies late_replies_;
   std::unique_ptr<queue::Runner> runner_;
   std::unique_ptr<queue::Relay> relay_;
-  std::unique_ptr<QueryThread> queries_;
+  std::unique_ptr<QueryThreads> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
   std::unique_ptr<Gateway> gateway_; // null once the worker has stopped
   std::thread gateway_thread_;
-  std::thread query_thread_;
+  std::vector<std::thread> query_threads_; // one a lane
   std::thread keeper_thread_;
   std::thread time_keeper_thread_;
   std::thread relay_thread_;
@@ -214,7 +214,7 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThread>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_.get());
+  queries_ = std::make_unique<QueryThreads>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_.get());
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
       durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_,
@@ -230,7 +230,8 @@ void Worker::Impl::start_threads(const WorkerOptions &options) {
     }));
   }
   keeper_thread_ = guarded_thread([this] { keeper_->run(); });
-  query_thread_ = guarded_thread([this] { queries_->run(); });
+  for (std::size_t lane = 0; lane < worker::query_lanes; ++lane)
+    query_threads_.push_back(guarded_thread([this, lane] { queries_->run(static_cast<worker::QueryLane>(lane)); }));
   gateway_thread_ = guarded_thread([this] { gateway_->run(); });
   relay_thread_ = guarded_thread([this] { relay_->run(); });
   start_executors();
@@ -333,10 +334,10 @@ Result<void> Worker::Impl::wait() {
     relay_->stop();
     relay_thread_.join();
   }
-  if (query_thread_.joinable()) {
-    queries_->close();
-    query_thread_.join();
-  }
+  if (queries_) queries_->close();
+  for (std::thread &thread : query_threads_)
+    thread.join();
+  query_threads_.clear();
   if (keeper_thread_.joinable()) keeper_thread_.join();
   if (gateway_thread_.joinable()) {
     gateway_->finish();

@@ -411,6 +411,22 @@ TEST_CASE("jobs wait while their type has no handler and run when it has one") {
   CHECK(tally_text(finish(sender).lines(), "result") == "1 3");
 }
 
+TEST_CASE("a queue at the cap that serve was given takes no more jobs until some have ended") {
+  Shop shop;
+  shop.add("slow", std::string(waits) + "echo 1\n");
+  shop.start({"--queue-jobs-max", "2", "--queue-bytes-max", "1MiB", "--relay-messages-max", "16", "--relay-bytes-max",
+              "2MiB", "--audit-rows-max", "10", "--dead-letter-rate", "64KiB"});
+  Process sender({.arguments = shop.worker.send({"--ask-again", "100ms", "--acknowledgement-timeout", "100ms"}),
+                  .input = jobs_of("slow", 4)});
+  CHECK(eventually([&] { return std::stoul(shop.stat("busy")) > 0; }));
+  CHECK(shop.stat("queue_jobs") == "2");
+  shop.let_go();
+  const Finished sent = finish(sender);
+  CHECK(sent.exit == 0);
+  CHECK(sent.lines().size() == 4);
+  CHECK(shop.worker.stop() == 0);
+}
+
 TEST_CASE("a handler's table with a mistake is refused with its place in the file") {
   TempDirectory directory;
   const auto refused = [&](const std::string &table) {

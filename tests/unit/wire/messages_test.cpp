@@ -76,6 +76,25 @@ TEST_CASE("a batch of no jobs is a batch") {
   CHECK(framing_of(message) == Framing::batch);
 }
 
+TEST_CASE("the deliveries of a message are told from its first bytes and never told too few") {
+  for (const std::size_t deliveries :
+       {std::size_t{0}, std::size_t{1}, std::size_t{15}, std::size_t{16}, limits::deliveries_per_message_max}) {
+    wire::BatchEntry entry;
+    entry.job = "j";
+    Bytes message;
+    wire::encode_batch(sample_sender(), std::vector<wire::BatchEntry>(deliveries, entry), message);
+    CHECK(wire::announced_deliveries(message) == deliveries);
+    // The same in a wider form, which hides the number.
+    const Bytes wide = Bytes("\xDC\x00\x03", 3) + message.substr(1);
+    CHECK(wire::announced_deliveries(wide) >= deliveries);
+    CHECK(wire::announced_deliveries(wide) <= limits::deliveries_per_message_max);
+  }
+  CHECK(wire::announced_deliveries("") == 1);
+  CHECK(wire::announced_deliveries("\x80") == 1);
+  CHECK(wire::announced_deliveries("\x93") == 1);
+  CHECK(wire::announced_deliveries("no message of ours") == 1);
+}
+
 TEST_CASE("a batch holds the limit of deliveries and not one more") {
   for (const std::size_t count : {limits::deliveries_per_message_max, limits::deliveries_per_message_max + 1}) {
     Bytes message;

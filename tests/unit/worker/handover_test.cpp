@@ -1,6 +1,7 @@
 // The bounded hand-over from the gateway to the worker threads.
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <string>
 #include <thread>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "onced/limits.hpp"
 #include "support/store_harness.hpp"
+#include "wire/messages.hpp"
 #include "worker/handover.hpp"
 
 namespace onced::testing {
@@ -16,6 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using worker::Arrival;
+using worker::cost_of;
 using worker::Handover;
 
 Arrival text_arrival(const std::string &text) {
@@ -25,7 +28,8 @@ Arrival text_arrival(const std::string &text) {
 }
 Arrival arrival_of(std::size_t bytes) {
   Arrival made;
-  made.frame.rebuild(bytes);
+  const Bytes zeros(bytes, '\0');
+  made.frame.rebuild(zeros.data(), zeros.size());
   return made;
 }
 std::vector<std::string> texts_of(const std::vector<Arrival> &arrivals) {
@@ -73,14 +77,109 @@ TEST_CASE("the hand-over is full when one more message might exceed its limit of
   CHECK(bytes + limits::message_bytes_max > limits::handover_bytes_max);
 }
 
+// Of so many bytes, over this connection.
+Arrival arrival_over(int connection, std::size_t bytes) {
+  Arrival made = arrival_of(bytes);
+  made.connection = connection;
+  return made;
+}
+
+// The connections of what one take gives, in order.
+std::string connections_of(const std::vector<Arrival> &arrivals) {
+  std::string connections;
+  for (const Arrival &arrival : arrivals)
+    connections += std::to_string(arrival.connection);
+  return connections;
+}
+
+constexpr std::size_t large_bytes = 1024 * 1024;
+
 TEST_CASE("one take gives a batch of bytes and leaves the rest for the next") {
   SystemClock clock;
   Handover handover(clock, nothing);
-  constexpr std::size_t in_a_batch = limits::batch_bytes_target / limits::message_bytes_max;
-  for (std::size_t put = 0; put < in_a_batch + 1; ++put)
-    handover.put(arrival_of(limits::message_bytes_max));
-  CHECK(handover.take().size() == in_a_batch);
+  constexpr std::size_t bytes = 100'000;
+  constexpr std::size_t messages = 100;
+  for (std::size_t put = 0; put < messages; ++put)
+    handover.put(arrival_of(bytes));
+  const std::size_t taken = handover.take().size();
+  CHECK(taken >= limits::batch_bytes_target / (bytes + limits::delivery_turn_bytes));
+  CHECK(taken <= limits::batch_bytes_target / bytes + 1);
+  CHECK(handover.take().size() >= 1);
+}
+
+TEST_CASE("a large message is a batch by itself") {
+  SystemClock clock;
+  Handover handover(clock, nothing);
+  handover.put(arrival_over(1, 10));
+  handover.put(arrival_over(2, large_bytes));
+  handover.put(arrival_over(2, large_bytes));
+  handover.put(arrival_over(3, 10));
+  CHECK(connections_of(handover.take()) == "13");
+  CHECK(connections_of(handover.take()) == "2");
+  CHECK(connections_of(handover.take()) == "2");
+}
+
+TEST_CASE("a message that announces thousands of deliveries is large") {
+  wire::BatchEntry entry;
+  entry.job = "x";
+  Bytes message;
+  wire::encode_batch(SenderId{}, std::vector<wire::BatchEntry>(limits::deliveries_per_message_max, entry), message);
+  SystemClock clock;
+  Handover handover(clock, nothing);
+  handover.put(text_arrival("a"));
+  handover.put(text_arrival(message));
   CHECK(handover.take().size() == 1);
+  CHECK(handover.take().size() == 1);
+}
+
+TEST_CASE("beside a flood of large messages a small one is taken after one of them at most") {
+  SystemClock clock;
+  Handover handover(clock, nothing);
+  constexpr int floods = 8;
+  for (int round = 0, connection = 0; round < 100; ++round) {
+    for (; !handover.full(); connection = (connection + 1) % floods)
+      handover.put(arrival_over(connection, large_bytes));
+    handover.put(arrival_over(9, 10));
+    const std::string before = connections_of(handover.take());
+    CHECK(before.size() == 1); // the small one, or one of the flood
+    if (before != "9") CHECK(connections_of(handover.take()) == "9");
+  }
+}
+
+TEST_CASE("a sender that always has something small waiting does not keep a large message from its turn") {
+  SystemClock clock;
+  Handover handover(clock, nothing);
+  handover.put(arrival_over(1, large_bytes));
+  int takes = 0;
+  for (bool large = false; !large; ++takes) {
+    REQUIRE(takes < 64);
+    for (int connection = 2; connection < 5; ++connection)
+      handover.put(arrival_over(connection, 1000));
+    large = connections_of(handover.take()).find('1') != std::string::npos;
+  }
+}
+
+TEST_CASE(
+    "connections that always have something waiting are given the same bytes whatever the size of their messages") {
+  SystemClock clock;
+  Handover handover(clock, nothing);
+  std::map<int, std::size_t> waiting;
+  std::map<int, std::size_t> taken;
+  const std::map<int, std::size_t> sizes{{1, large_bytes}, {2, 100'000}, {3, 2'000}};
+  for (int take = 0; take < 600; ++take) {
+    for (const auto &[connection, bytes] : sizes) {
+      for (; waiting[connection] < 2 * large_bytes; waiting[connection] += bytes)
+        handover.put(arrival_over(connection, bytes));
+    }
+    for (const Arrival &arrival : handover.take()) {
+      waiting[arrival.connection] -= arrival.frame.size();
+      taken[arrival.connection] += cost_of(arrival);
+    }
+  }
+  CHECK(taken[2] < taken[1] + 4 * large_bytes);
+  CHECK(taken[1] < taken[2] + 4 * large_bytes);
+  CHECK(taken[3] < taken[1] + 4 * large_bytes);
+  CHECK(taken[1] < taken[3] + 4 * large_bytes);
 }
 
 TEST_CASE("the oldest message counts while it waits and until its thread comes back") {
@@ -161,20 +260,11 @@ TEST_CASE("a thread that waits is woken by a message and by close and by abandon
 TEST_CASE("one announcement wakes as many threads as there are batches") {
   SystemClock clock;
   Handover handover(clock, nothing);
-  constexpr std::size_t in_a_batch = limits::batch_bytes_target / limits::message_bytes_max;
-  constexpr std::size_t all = 2 * in_a_batch + 1;
+  constexpr std::size_t all = 3; // each is a batch
   std::atomic<std::size_t> taken{0};
   std::vector<std::thread> takers;
   for (int thread = 0; thread < 3; ++thread) {
-    takers.emplace_back([&] {
-      // One that comes late may take a part of a batch before it waits; none takes the batches of two.
-      for (std::size_t mine = 0; mine < in_a_batch;) {
-        const std::size_t arrivals = handover.take().size();
-        if (arrivals == 0) return;
-        mine += arrivals;
-        taken += arrivals;
-      }
-    });
+    takers.emplace_back([&] { taken += handover.take().size(); });
   }
   for (std::size_t put = 0; put < all; ++put)
     handover.put(arrival_of(limits::message_bytes_max));

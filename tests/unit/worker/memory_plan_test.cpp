@@ -17,8 +17,7 @@ constexpr std::size_t mebibyte = 1024 * 1024;
 // The formula of docs/operations.md.
 std::size_t bytes_of(const MemoryPlan &plan, unsigned senders, unsigned threads) {
   const auto waiting = static_cast<std::size_t>(plan.receive_high_water_messages);
-  const std::size_t sender = (waiting + 1) * limits::message_bytes_max +
-                             (limits::send_high_water_messages + 1) * limits::reply_frame_bytes_target;
+  const std::size_t sender = (waiting + 1) * limits::message_bytes_max + limits::unread_bytes_max;
   return limits::process_bytes + plan.committed_cache_bytes + plan.block_cache_bytes + limits::handover_bytes_max +
          2 * limits::outgoing_bytes_max + threads * limits::worker_thread_bytes + senders * sender;
 }

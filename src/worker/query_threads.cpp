@@ -1,9 +1,8 @@
-#include "worker/query_thread.hpp"
+#include "worker/query_threads.hpp"
 
-#include <algorithm>
+#include <optional>
 
 #include "job/messagepack.hpp"
-#include "onced/limits.hpp"
 #include "wire/messages.hpp"
 #include "wire/query.hpp"
 #include "worker/worker_state.hpp"
@@ -19,40 +18,35 @@ void send_answer(Outgoing &outgoing, PeerAddress peer, BytesView body) {
 
 } // namespace
 
-void QueryThread::ask(PeerAddress peer, Bytes request) {
+void QueryThreads::ask(PeerAddress peer, Bytes request) {
+  const QueryLane lane = lane_of(wire::query_name(request), peer.control);
+  std::optional<Query> refused;
   {
     const std::scoped_lock lock(mutex_);
-    if (waiting_.size() < (peer.control ? limits::queries_waiting_max : limits::network_queries_waiting_max)) {
-      // The operator does not queue behind strangers.
-      const auto place = peer.control ? std::find_if(waiting_.begin(), waiting_.end(),
-                                                     [](const Query &query) { return !query.peer.control; })
-                                      : waiting_.end();
-      waiting_.insert(place, {.peer = std::move(peer), .request = std::move(request)});
-      changed_.notify_one();
-      return;
-    }
+    refused = turns_.put({.peer = std::move(peer), .request = std::move(request), .lane = lane});
   }
-  send_answer(outgoing_, std::move(peer),
-              wire::answer_error({.code = ErrorCode::timed_out,
-                                  .concerns = "query",
-                                  .cause = "too many queries are waiting",
-                                  .remedy = "ask again later"}));
+  changed_.notify_all();
+  if (refused) send_answer(outgoing_, std::move(refused->peer), wire::answer_too_many());
 }
 
-void QueryThread::run() {
+void QueryThreads::run(QueryLane lane) {
   while (true) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
-    if (closed_) return;
-    Query query = std::move(waiting_.front());
-    waiting_.pop_front();
-    lock.unlock();
-    const Bytes body = answer(query);
-    send_answer(outgoing_, std::move(query.peer), body);
+    std::optional<Query> query;
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return closed_ || (query = turns_.take(lane)); });
+      if (closed_) return;
+    }
+    send_answer(outgoing_, query->peer, answer(*query));
+    {
+      const std::scoped_lock lock(mutex_);
+      turns_.done(query->peer);
+    }
+    changed_.notify_all(); // the connection's next query may be another lane's
   }
 }
 
-Bytes QueryThread::answer(const Query &query) {
+Bytes QueryThreads::answer(const Query &query) {
   const std::string name = wire::query_name(query.request);
   const wire::QueryKind kind = wire::kind_of_query(name);
   if (kind != wire::QueryKind::reads && !query.peer.control) return wire::answer_refused(name);
@@ -64,7 +58,7 @@ Bytes QueryThread::answer(const Query &query) {
   return read ? answer : wire::answer_error(read.error());
 }
 
-Bytes QueryThread::change(BytesView request) {
+Bytes QueryThreads::change(BytesView request) {
   const auto store = keeper_.try_lease();
   if (!store) return wire::answer_error(keeper_.why_unavailable());
   std::optional<Error> failure;
@@ -74,7 +68,7 @@ Bytes QueryThread::change(BytesView request) {
 }
 
 // Needs no store, so it also says why there is none, and since when.
-Bytes QueryThread::stats() {
+Bytes QueryThreads::stats() {
   const auto state = keeper_.state();
   Bytes out;
   messagepack::Writer writer(out);
@@ -96,7 +90,7 @@ Bytes QueryThread::stats() {
 }
 
 // Nothing is known of them while there is no store.
-void QueryThread::write_depths(messagepack::Writer &writer) {
+void QueryThreads::write_depths(messagepack::Writer &writer) {
   const auto store = keeper_.try_lease();
   const auto write = [&](std::string_view name, std::uint64_t value) {
     writer.string(name);
@@ -108,7 +102,7 @@ void QueryThread::write_depths(messagepack::Writer &writer) {
   write("relay_messages", store ? store->relay().depth().rows : 0);
 }
 
-void QueryThread::write_handlers(messagepack::Writer &writer) {
+void QueryThreads::write_handlers(messagepack::Writer &writer) {
   const auto states = runner_ != nullptr ? runner_->state() : std::vector<queue::Board::TypeState>();
   writer.string("handlers").map(states.size());
   for (const auto &state : states) {
@@ -122,7 +116,7 @@ void QueryThread::write_handlers(messagepack::Writer &writer) {
   }
 }
 
-void QueryThread::close() {
+void QueryThreads::close() {
   {
     const std::scoped_lock lock(mutex_);
     closed_ = true;

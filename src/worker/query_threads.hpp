@@ -1,7 +1,6 @@
 #pragma once
 
 #include <condition_variable>
-#include <deque>
 #include <mutex>
 
 #include "job/messagepack.hpp"
@@ -11,33 +10,30 @@
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
+#include "worker/query_turns.hpp"
 
 namespace onced::worker {
 
 using store::StoreKeeper;
 
-// Answers queries, and carries out changes, beside the gateway: counting scans everything, and nobody else should wait
-// for it. What is not for the network is answered only on the control socket.
-class QueryThread {
+// Answers queries, and carries out changes, beside the gateway, a thread for each lane. What is not for the network is
+// answered only on the control socket.
+class QueryThreads {
 public:
-  QueryThread(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, const Handover &handover,
-              Outgoing &outgoing, const queue::Runner *runner)
+  QueryThreads(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, const Handover &handover,
+               Outgoing &outgoing, const queue::Runner *runner)
       : keeper_(keeper), handlers_(handlers), counters_(counters), handover_(handover), outgoing_(outgoing),
         runner_(runner) {}
 
-  // Answers at once with an error when too many are waiting (limits.hpp). Any thread.
+  // Answers at once with an error when too many are waiting (QueryTurns). Any thread.
   void ask(PeerAddress peer, Bytes request);
 
-  // Returns after `close`, when the query in hand is answered; those that wait are forgotten.
-  void run();
+  // What the thread of a lane does. Returns after `close`, when the query in hand is answered; those that wait are
+  // forgotten.
+  void run(QueryLane lane);
   void close();
 
 private:
-  struct Query {
-    PeerAddress peer;
-    Bytes request;
-  };
-
   [[nodiscard]] Bytes answer(const Query &query);
   [[nodiscard]] Bytes change(BytesView request);
   [[nodiscard]] Bytes stats();
@@ -52,7 +48,7 @@ private:
   const queue::Runner *runner_; // null: no queued jobs are handed over
   std::mutex mutex_;            // guards the rest
   std::condition_variable changed_;
-  std::deque<Query> waiting_;
+  QueryTurns turns_;
   bool closed_ = false;
 };
 
