@@ -47,6 +47,7 @@ onced_layer(store
   src/store/lane_writes.cpp
   src/store/locked_job.cpp
   src/store/log_files.cpp
+  src/store/loss_check.cpp
   src/store/measured_commit.cpp
   src/store/mend_queue.cpp
   src/store/names.cpp

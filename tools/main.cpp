@@ -288,6 +288,9 @@ void add_send(Commands &commands, CLI::App &root) {
   app.add_option("--outbox", sender.outbox, "Keep jobs here until they are settled, and go on with those that are left")
       ->type_name("DIR");
   app.add_flag("--resume", options->resume, "With --outbox: read no jobs, only go on with those that are left");
+  app.add_flag("--accept-loss", sender.outbox_accept_loss,
+               "Open the outbox although jobs that it took may be missing, and go on with those that are left")
+      ->needs("--outbox");
   app.add_flag("--stats", options->stats, "Print a last line of figures: outcomes, resends, rate, recovery time");
   app.add_flag("--shuffle", sender.lab.shuffle, "Lab: the jobs of each message in random order");
   add_share(app, "--loss", sender.lab.loss_share, "Lab: drop this share of the sends of jobs");

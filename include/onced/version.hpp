@@ -9,9 +9,9 @@ namespace onced {
 
 // The protocol versions spoken (docs/protocol.md) and the disk format written (docs/storage.md).
 inline constexpr unsigned wire_version = 1;
-inline constexpr unsigned disk_format = 2;
+inline constexpr unsigned disk_format = 3;
 // The format of an outbox (docs/outbox.md).
-inline constexpr unsigned outbox_format = 1;
+inline constexpr unsigned outbox_format = 2;
 
 struct Version {
   std::string_view number; // of this program, "MAJOR.MINOR.PATCH"

@@ -12,12 +12,15 @@
 #include "job/messagepack.hpp"
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
+#include "onced/random.hpp"
 #include "onced/version.hpp"
 #include "store/database.hpp"
 #include "store/descriptor.hpp"
 #include "store/environment.hpp"
 #include "store/info_log.hpp"
-#include "store/never_recover.hpp"
+#include "store/records.hpp"
+#include "store/slices.hpp"
+#include "store/tuning.hpp"
 
 namespace onced::sender {
 namespace {
@@ -28,6 +31,7 @@ using messagepack::Writer;
 constexpr std::size_t mebibyte = 1024UL * 1024;
 constexpr std::size_t key_bytes = 8;
 constexpr std::size_t row_tokens_max = 8;
+constexpr std::uint64_t row_version = 1;
 constexpr const char *meta_family = "meta";
 
 // Big-endian, so that the order of the rows is that of the sequences.
@@ -54,7 +58,7 @@ void encode(const OutboxJob &job, Bytes &out) {
   const auto issued_at_us = std::max<std::int64_t>(job.issued_at.time_since_epoch().count(), 0);
   Writer(out)
       .array(4)
-      .positive(outbox_format)
+      .positive(row_version)
       .binary(job.tag.view())
       .positive(static_cast<std::uint64_t>(issued_at_us))
       .binary(job.job);
@@ -73,7 +77,7 @@ public:
     if (!messagepack::tokenize(value, tokens_, row_tokens_max)) return std::nullopt;
     TokenReader reader(tokens_);
     reader.array(4);
-    reader.require(reader.positive() == outbox_format);
+    reader.require(reader.positive() == row_version);
     const auto tag = Tag::from(reader.binary());
     const std::uint64_t issued_at_us = reader.positive();
     const BytesView job = reader.binary();
@@ -118,7 +122,6 @@ rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &e
   db.avoid_flush_during_recovery = false;
   // After an error in the background the outbox is closed and opened again, never resumed.
   db.max_bgerror_resume_count = 0;
-  db.listeners = {std::make_shared<store::NeverRecover>()};
   // A start after a kill reads at most this much log.
   db.max_total_wal_size = 32 * mebibyte;
   db.max_background_jobs = 2;
@@ -165,13 +168,15 @@ Error newer_format(const std::string &path, const std::string &cause) {
           .remedy = "use the program that wrote it, or a newer one"};
 }
 
-// A family that this program does not know was made by a newer one, or by a worker.
-Result<void> check_families(const rocksdb::DBOptions &options, const std::filesystem::path &directory,
-                            const std::string &path) {
+// The families that there are; none: there is no database yet. One that this program does not know was made by a newer
+// one, or by a worker.
+Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &options,
+                                                const std::filesystem::path &directory, const std::string &path) {
   std::error_code error;
-  if (std::filesystem::exists(directory / "durable.mark", error)) return tl::unexpected(not_an_outbox(directory));
-  if (!std::filesystem::exists(std::filesystem::path(path) / "CURRENT", error)) return {};
   std::vector<std::string> names;
+  if (std::filesystem::exists(directory / store::store_mark_name, error))
+    return tl::unexpected(not_an_outbox(directory));
+  if (!std::filesystem::exists(std::filesystem::path(path) / "CURRENT", error)) return names;
   const auto status = rocksdb::DB::ListColumnFamilies(options, path, &names);
   if (!status.ok()) return tl::unexpected(store::status_error(status, path));
   for (const std::string &name : names) {
@@ -181,7 +186,15 @@ Result<void> check_families(const rocksdb::DBOptions &options, const std::filesy
           newer_format(path, "the outbox has a column family '" + name + "' that this program does not know"));
     }
   }
-  return {};
+  return names;
+}
+
+store::StoreIdentity draw_identity() {
+  SystemRandom random;
+  store::StoreIdentity identity;
+  for (std::size_t at = 0; at < store::StoreIdentity::size; ++at)
+    identity.bytes[at] = static_cast<std::uint8_t>(random.next());
+  return identity;
 }
 
 Error error_of(const rocksdb::Status &status, const std::string &path) {
@@ -195,14 +208,20 @@ Error error_of(const rocksdb::Status &status, const std::string &path) {
 
 } // namespace
 
+Outbox::Outbox(DirectoryLock lock, std::filesystem::path directory, std::shared_ptr<StorageEnvironment> environment,
+               bool accept_loss)
+    : lock_(std::move(lock)), directory_(std::move(directory)), environment_(std::move(environment)),
+      accept_loss_(accept_loss), watch_(std::make_shared<store::LogWatch>()) {}
+
 Result<std::unique_ptr<Outbox>> Outbox::open(const std::filesystem::path &directory, const SenderId &fresh_id,
-                                             std::shared_ptr<StorageEnvironment> environment) {
+                                             std::shared_ptr<StorageEnvironment> environment, bool accept_loss) {
   auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::exclusive);
   if (!lock) return tl::unexpected(lock.error());
-  std::unique_ptr<Outbox> outbox(new Outbox(std::move(*lock), directory, std::move(environment)));
+  std::unique_ptr<Outbox> outbox(new Outbox(std::move(*lock), directory, std::move(environment), accept_loss));
   if (auto opened = outbox->open_database(); !opened) return tl::unexpected(opened.error());
   if (auto read = outbox->read_meta(fresh_id); !read) return tl::unexpected(read.error());
   if (auto counted = outbox->count_jobs(); !counted) return tl::unexpected(counted.error());
+  if (auto begun = outbox->begin_boot(); !begun) return tl::unexpected(begun.error());
   return outbox;
 }
 
@@ -210,20 +229,108 @@ Outbox::~Outbox() {
   if (!db_) return;
   for (auto *family : families_)
     db_->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+  if (mark_) mark_->sync();
+}
+
+// An outbox of before has none: it then says what a mark that knows nothing does.
+Result<store::MarkContent> Outbox::read_mark(bool exists) const {
+  auto mark = store::DurableMark::open(directory_, store::outbox_mark_name, true);
+  if (mark && !exists && mark->sequence() > 0 && !accept_loss_)
+    return tl::unexpected(lost("the database is gone, or its file CURRENT is, and it held jobs"));
+  if (mark) return mark->content();
+  store::MarkContent nothing;
+  nothing.older = true;
+  if (accept_loss_ || mark.error().code == ErrorCode::not_found) return nothing;
+  return tl::unexpected(mark.error());
+}
+
+// RocksDB's own opening writes out what it recovers, and deletes the logs. So what could be refused is looked for by an
+// opening that writes nothing.
+Result<void> Outbox::look_first(const rocksdb::DBOptions &options, const store::MarkContent &known,
+                                const std::vector<std::string> &names) const {
+  store::LogCheck check(known, false);
+  rocksdb::DBOptions looking = options;
+  looking.create_if_missing = false;
+  looking.create_missing_column_families = false;
+  looking.wal_filter = &check;
+  const auto family = family_options(rocksdb::NewLRUCache(limits::outbox_cache_bytes));
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const std::string &name : names)
+    families.emplace_back(name, family);
+  std::vector<rocksdb::ColumnFamilyHandle *> handles;
+  rocksdb::DB *opened = nullptr;
+  const auto status = rocksdb::DB::OpenForReadOnly(looking, path(), families, &handles, &opened);
+  if (!status.ok()) return tl::unexpected(check.violation() ? lost(*check.violation()) : error_of(status, path()));
+  const std::unique_ptr<rocksdb::DB> database(opened);
+  Result<store::Claims> claims;
+  for (auto *handle : handles) {
+    if (handle->GetName() == meta_family) claims = store::read_claims(*database, handle);
+  }
+  const auto loss = claims ? store::find_loss(known, check, *database, *claims) : std::nullopt;
+  for (auto *handle : handles)
+    database->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
+  if (!claims) return tl::unexpected(claims.error());
+  if (loss) return tl::unexpected(lost(*loss));
+  return {};
 }
 
 Result<void> Outbox::open_database() {
-  const rocksdb::DBOptions options = database_options(environment_, directory_);
-  if (auto checked = check_families(options, directory_, path()); !checked) return checked;
+  rocksdb::DBOptions options = database_options(environment_, directory_);
+  const auto names = check_families(options, directory_, path());
+  if (!names) return tl::unexpected(names.error());
+  const auto known = read_mark(!names->empty());
+  if (!known) return tl::unexpected(known.error());
+  if (!names->empty() && !accept_loss_) {
+    if (auto looked = look_first(options, *known, *names); !looked) return looked;
+  }
+  check_ = std::make_unique<store::LogCheck>(*known, accept_loss_);
+  options.wal_filter = check_.get();
+  options.listeners = {watch_};
   const auto family = family_options(rocksdb::NewLRUCache(limits::outbox_cache_bytes));
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{{rocksdb::kDefaultColumnFamilyName, family},
                                                               {meta_family, family}};
   rocksdb::DB *db = nullptr;
   const auto status = rocksdb::DB::Open(options, path(), families, &families_, &db);
-  if (!status.ok()) return tl::unexpected(error_of(status, path()));
+  if (!status.ok()) return tl::unexpected(check_->violation() ? lost(*check_->violation()) : error_of(status, path()));
   db_.reset(db);
+  store::drop_deletions(*db_, families_);
+  auto claims = store::read_claims(*db_, families_[1]);
+  if (!claims) return tl::unexpected(claims.error());
+  claims_ = *claims;
+  if (!accept_loss_) {
+    if (const auto loss = store::find_loss(*known, *check_, *db_, claims_)) return tl::unexpected(lost(*loss));
+  }
   // RocksDB makes the names inside its folder durable, and not the folder's own.
   return store::sync_directory(directory_);
+}
+
+// The mark first, then the batch with which the outbox has this boot and this identity.
+Result<void> Outbox::begin_boot() {
+  auto content = store::content_of_boot(check_->known(), *check_, *db_, claims_.boots + 1, accept_loss_);
+  if (!content) return tl::unexpected(content.error());
+  const store::StoreIdentity identity = claims_.identity.value_or(draw_identity());
+  auto mark = store::DurableMark::create(directory_, store::outbox_mark_name, std::move(*content));
+  if (!mark) return tl::unexpected(mark.error());
+  mark_.emplace(std::move(*mark));
+  watch_->watch(*mark_, *db_);
+  rocksdb::WriteBatch batch;
+  auto status = batch.Put(families_[1], "format", encoded(outbox_format));
+  if (status.ok()) status = batch.Put(families_[1], "sender_id", Bytes(id_.view()));
+  if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(number_of(found_.last_sequence)));
+  if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::identity_name), Bytes(identity.view()));
+  if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::boots_name), encoded(claims_.boots + 1));
+  if (!status.ok()) return tl::unexpected(error_of(status, path()));
+  if (auto written = write_marked(batch); !written) return written;
+  return mark_->adopt(identity);
+}
+
+// On stable storage when it returns, and the mark says so.
+Result<void> Outbox::write_marked(rocksdb::WriteBatch &batch) {
+  const std::scoped_lock lock(writing_);
+  const auto status = db_->Write(store::synced_write(), &batch);
+  if (!status.ok()) return tl::unexpected(error_of(status, path()));
+  mark_->advance(db_->GetLatestSequenceNumber());
+  return {};
 }
 
 Result<std::optional<Bytes>> Outbox::meta_row(const char *name) const {
@@ -241,14 +348,14 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
   for (const auto *row : {&format, &id, &last}) {
     if (!*row) return tl::unexpected(row->error());
   }
-  // The three are written together, before the first job.
+  // They are written together, before the first job.
   if (!*format && !*id && !*last) return begin(fresh_id);
   const auto number = *format ? decode_number(**format) : std::nullopt;
   if (number && *number > outbox_format) {
     return tl::unexpected(newer_format(path(), "the outbox has format " + std::to_string(*number) +
                                                    ", and this program knows up to " + std::to_string(outbox_format)));
   }
-  if (number != outbox_format) return tl::unexpected(damaged("the row 'format' of 'meta'"));
+  if (!number || *number == 0) return tl::unexpected(damaged("the row 'format' of 'meta'"));
   const auto sender = *id ? SenderId::from(**id) : std::nullopt;
   if (!sender) return tl::unexpected(damaged("the row 'sender_id' of 'meta'"));
   const auto sequence = *last ? decode_number(**last) : std::nullopt;
@@ -258,18 +365,11 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
   return {};
 }
 
+// A new outbox: its rows are written when it has begun its boot.
 Result<void> Outbox::begin(const SenderId &fresh_id) {
   const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
   rows->SeekToFirst();
   if (rows->Valid()) return tl::unexpected(damaged("'meta', which is empty although there are jobs,"));
-  rocksdb::WriteBatch batch;
-  auto status = batch.Put(families_[1], "format", encoded(outbox_format));
-  if (status.ok()) status = batch.Put(families_[1], "sender_id", Bytes(fresh_id.view()));
-  if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(0));
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  if (status.ok()) status = db_->Write(options, &batch);
-  if (!status.ok()) return tl::unexpected(error_of(status, path()));
   id_ = fresh_id;
   return {};
 }
@@ -301,11 +401,8 @@ Result<void> Outbox::append(std::span<const OutboxJob> jobs, Sequence last_seque
   }
   // In the same write, so that a sequence is never used again, whatever is removed.
   if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(number_of(last_sequence)));
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  if (status.ok()) status = db_->Write(options, &batch);
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
-  return {};
+  return write_marked(batch);
 }
 
 Result<void> Outbox::remove(std::span<const Sequence> sequences) {
@@ -314,6 +411,7 @@ Result<void> Outbox::remove(std::span<const Sequence> sequences) {
   for (const Sequence sequence : sequences) {
     if (status.ok()) status = batch.Delete(slice_of(key_of(sequence)));
   }
+  const std::scoped_lock lock(writing_);
   if (status.ok()) status = db_->Write(rocksdb::WriteOptions(), &batch);
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
   return {};
@@ -336,6 +434,15 @@ Result<Outbox::Read> Outbox::read_after(Sequence after, std::size_t jobs_max, st
   if (!rows->status().ok()) return tl::unexpected(error_of(rows->status(), path()));
   read.at_end = true;
   return read;
+}
+
+Error Outbox::lost(const std::string &cause) const {
+  return {.code = ErrorCode::loss_suspected,
+          .concerns = path(),
+          .cause = cause,
+          .remedy =
+              "restore the missing files; or open it with --accept-loss to go on with the jobs that are left, and "
+              "send the input again: nothing is done twice"};
 }
 
 Error Outbox::damaged(const std::string &what) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -14,6 +15,8 @@
 #include "onced/error.hpp"
 #include "onced/ids.hpp"
 #include "onced/store.hpp"
+#include "store/durable_mark.hpp"
+#include "store/loss_check.hpp"
 
 namespace onced::sender {
 
@@ -30,10 +33,12 @@ struct OutboxJob {
 class Outbox {
 public:
   // Opens or creates DIRECTORY, and counts what it holds by a scan. `fresh_id` is the sender id of a new outbox.
-  // Errors: `locked`, `newer_format`, `corrupt`, `store_unavailable`; `usage` where the directory is a worker's.
+  // Errors: `locked`, `newer_format`, `corrupt`, `store_unavailable`; `usage` where the directory is a worker's;
+  // `loss_suspected` where jobs are missing, unless `accept_loss`. A refused opening has changed nothing.
   [[nodiscard]] static Result<std::unique_ptr<Outbox>> open(const std::filesystem::path &directory,
                                                             const SenderId &fresh_id,
-                                                            std::shared_ptr<StorageEnvironment> environment = nullptr);
+                                                            std::shared_ptr<StorageEnvironment> environment = nullptr,
+                                                            bool accept_loss = false);
 
   ~Outbox();
   Outbox(const Outbox &) = delete;
@@ -66,20 +71,32 @@ public:
   [[nodiscard]] Result<Read> read_after(Sequence after, std::size_t jobs_max, std::size_t bytes_max) const;
 
 private:
-  Outbox(DirectoryLock lock, std::filesystem::path directory, std::shared_ptr<StorageEnvironment> environment)
-      : lock_(std::move(lock)), directory_(std::move(directory)), environment_(std::move(environment)) {}
+  Outbox(DirectoryLock lock, std::filesystem::path directory, std::shared_ptr<StorageEnvironment> environment,
+         bool accept_loss);
 
+  [[nodiscard]] Result<store::MarkContent> read_mark(bool exists) const;
+  [[nodiscard]] Result<void> look_first(const rocksdb::DBOptions &options, const store::MarkContent &known,
+                                        const std::vector<std::string> &names) const;
   [[nodiscard]] Result<void> open_database();
+  [[nodiscard]] Result<void> begin_boot();
+  [[nodiscard]] Result<void> write_marked(rocksdb::WriteBatch &batch);
   [[nodiscard]] Result<void> read_meta(const SenderId &fresh_id);
   [[nodiscard]] Result<void> begin(const SenderId &fresh_id);
   [[nodiscard]] Result<void> count_jobs();
   [[nodiscard]] Result<std::optional<Bytes>> meta_row(const char *name) const;
+  [[nodiscard]] Error lost(const std::string &cause) const;
   [[nodiscard]] Error damaged(const std::string &what) const;
   [[nodiscard]] std::string path() const { return (directory_ / "db").string(); }
 
   DirectoryLock lock_;
   std::filesystem::path directory_;
   std::shared_ptr<StorageEnvironment> environment_;
+  bool accept_loss_;
+  std::mutex writing_; // so that what is marked after a synced write was written before it
+  std::optional<store::DurableMark> mark_;
+  std::unique_ptr<store::LogCheck> check_; // RocksDB keeps its address
+  std::shared_ptr<store::LogWatch> watch_;
+  store::Claims claims_;
   std::vector<rocksdb::ColumnFamilyHandle *> families_; // jobs, meta
   std::unique_ptr<rocksdb::DB> db_;
   SenderId id_;

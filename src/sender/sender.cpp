@@ -703,7 +703,7 @@ Result<std::unique_ptr<Sender>> Sender::start(const SenderOptions &options, Cloc
   SenderId id = options.sender_id.value_or(random_sender_id(random));
   std::unique_ptr<Outbox> outbox;
   if (!options.outbox.empty()) {
-    auto opened = Outbox::open(options.outbox, id, options.environment);
+    auto opened = Outbox::open(options.outbox, id, options.environment, options.outbox_accept_loss);
     if (!opened) return tl::unexpected(opened.error());
     outbox = std::move(*opened);
     if (options.sender_id && id != outbox->id()) {

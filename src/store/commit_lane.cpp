@@ -307,7 +307,7 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
     status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   }
   if (status.ok()) {
-    if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
+    if (context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
     counters_ = counters;
     reserved_ = {};
     for (const Bytes &key : std::exchange(cleared_, {}))

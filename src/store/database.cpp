@@ -1,76 +1,14 @@
 #include "store/database.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 #include <rocksdb/cache.h>
 
 #include "store/descriptor.hpp"
 #include "store/info_log.hpp"
-#include "store/log_files.hpp"
-#include "store/never_recover.hpp"
 #include "store/tuning.hpp"
 
 namespace onced::store {
-
-// Told by RocksDB's background threads, asked by ours.
-class Health final : public NeverRecover {
-public:
-  // From before the database opens until before it closes. `synced`: every commit is on stable storage.
-  void watch(DurableMark &mark, std::filesystem::path database, bool synced) {
-    const std::scoped_lock lock(mutex_);
-    mark_ = &mark;
-    path_ = std::move(database);
-    synced_ = synced;
-  }
-  void rest() {
-    const std::scoped_lock lock(mutex_);
-    mark_ = nullptr;
-  }
-
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status *status) override {
-    const std::scoped_lock lock(mutex_);
-    if (error_.ok()) error_ = *status;
-    failed_.store(true, std::memory_order_release);
-  }
-
-  // A memtable is full, so its log is complete: commits go on in another one. What it holds of other families is not
-  // flushed, so it will be needed beside the new one.
-  void OnFlushBegin(rocksdb::DB *, const rocksdb::FlushJobInfo &) override {
-    const std::scoped_lock lock(mutex_);
-    remember_logs();
-  }
-
-  // A memtable has become a table, and its log may go: a good moment to put the mark on stable storage.
-  void OnFlushCompleted(rocksdb::DB *, const rocksdb::FlushJobInfo &) override {
-    const std::scoped_lock lock(mutex_);
-    if (mark_ == nullptr) return;
-    remember_logs();
-    mark_->sync();
-  }
-
-  [[nodiscard]] rocksdb::Status error() const {
-    if (!failed_.load(std::memory_order_acquire)) return {};
-    const std::scoped_lock lock(mutex_);
-    return error_;
-  }
-
-private:
-  // All but the newest log are complete. Where commits are not synced, nobody knows what of them is on stable storage.
-  void remember_logs() {
-    if (mark_ == nullptr || !synced_) return;
-    auto logs = log_files(path_);
-    if (!logs.empty()) logs.pop_back();
-    mark_->remember(logs);
-  }
-
-  mutable std::mutex mutex_;
-  std::atomic<bool> failed_{false};
-  rocksdb::Status error_;
-  DurableMark *mark_ = nullptr;
-  std::filesystem::path path_;
-  bool synced_ = false;
-};
 
 namespace {
 
@@ -107,18 +45,18 @@ Result<DurableMark> open_mark(const StoreOptions &options, const std::filesystem
                                 .cause = "there is no database",
                                 .remedy = "check --data; a worker creates its database when it starts"});
   }
-  auto mark = DurableMark::open(options.directory, options.read_only);
+  auto mark = DurableMark::open(options.directory, store_mark_name, options.read_only);
   if (mark) {
     if (exists || mark->sequence() == 0 || options.accept_loss) return mark;
     return tl::unexpected(loss_error(path.string(), "the database is gone, or its file CURRENT is, and it held rows"));
   }
   const bool absent = mark.error().code == ErrorCode::not_found;
   if (absent && exists && !options.accept_loss) {
-    return tl::unexpected(loss_error((options.directory / "durable.mark").string(),
+    return tl::unexpected(loss_error((options.directory / store_mark_name).string(),
                                      "the file is missing, so it cannot be seen whether rows are"));
   }
   const bool may_create = !options.read_only && (options.accept_loss || (absent && !exists));
-  return may_create ? DurableMark::create(options.directory) : std::move(mark);
+  return may_create ? DurableMark::create(options.directory, store_mark_name) : std::move(mark);
 }
 
 // The names of the families that there are. One that this program does not know was made by a newer one.
@@ -194,33 +132,25 @@ Result<std::unique_ptr<Database>> Database::open_for(Purpose purpose, const Stor
   const auto path = options.directory / "db";
   auto mark = open_mark(options, path);
   if (!mark) return tl::unexpected(mark.error());
-  if (!options.read_only && !options.accept_loss && mark->sequence() > 0) {
+  if (!options.read_only && !options.accept_loss && database_exists(path)) {
     if (auto looked = look_first(options); !looked) return tl::unexpected(looked.error());
-    if (auto kept = keep_logs(path, *mark); !kept) return tl::unexpected(kept.error());
   }
-
-  std::unique_ptr<Database> database(
-      new Database(path, options.read_only, options.environment, std::move(*mark), std::make_shared<Health>()));
+  std::unique_ptr<Database> database(new Database(path, options, std::move(*mark)));
   if (auto opened = database->open_files(purpose, options); !opened) return tl::unexpected(opened.error());
-
-  if (const auto loss = database->suspected_loss()) {
-    if (!options.accept_loss || options.read_only) return tl::unexpected(loss_error(path.string(), *loss));
-    const std::uint64_t last = database->db_->GetLatestSequenceNumber();
-    if (auto reset = database->mark_.reset(last); !reset) return tl::unexpected(reset.error());
-  }
+  if (auto whole = database->check_whole(options); !whole) return tl::unexpected(whole.error());
   return database;
 }
 
-// What the mark knows to be missing. RocksDB itself opens without a log, or without its end.
-std::optional<std::string> Database::suspected_loss() const {
-  const std::uint64_t last = db_->GetLatestSequenceNumber();
-  if (last < mark_.sequence()) {
-    return "the last sequence number is " + std::to_string(last) + ", but " + std::to_string(mark_.sequence()) +
-           " was on stable storage: a log (*.log) was cut short or deleted";
-  }
-  std::uint64_t first_needed = 0;
-  if (!db_->GetIntProperty(rocksdb::DB::Properties::kMinLogNumberToKeep, &first_needed)) return std::nullopt;
-  return missing_log(path_, mark_.complete_logs(), first_needed);
+// RocksDB itself opens without a log, or without its end.
+Result<void> Database::check_whole(const StoreOptions &options) {
+  const bool accepts = options.accept_loss && !options.read_only;
+  const auto claims = read_claims(*db_, meta());
+  if (!claims && !accepts) return tl::unexpected(claims.error());
+  if (claims) claims_ = *claims;
+  if (accepts) return {};
+  const auto loss = find_loss(mark_.content(), *check_, *db_, claims_);
+  if (loss) return tl::unexpected(loss_error(path_.string(), *loss));
+  return {};
 }
 
 // RocksDB's opening writes out what it recovers and will not look at those logs again: a log that is put back after a
@@ -234,27 +164,16 @@ Result<void> Database::look_first(const StoreOptions &options) {
   return {};
 }
 
-// The opening turns the logs into tables and deletes them, and a MANIFEST that is cut short later on forgets those
-// tables: it would ask for these logs again. That they are there is known; that all their bytes are on stable storage
-// is not.
-Result<void> Database::keep_logs(const std::filesystem::path &path, DurableMark &mark) {
-  if (auto synced = sync_directory(path); !synced) return synced;
-  auto logs = log_files(path);
-  for (LogFile &log : logs)
-    log.bytes = 0;
-  mark.remember(logs);
-  return {};
-}
-
-Database::Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
-                   DurableMark mark, std::shared_ptr<Health> health)
-    : path_(std::move(path)), read_only_(read_only), environment_(std::move(environment)), mark_(std::move(mark)),
-      health_(std::move(health)) {}
+Database::Database(std::filesystem::path path, const StoreOptions &options, DurableMark mark)
+    : path_(std::move(path)), read_only_(options.read_only), accepts_loss_(options.accept_loss && !options.read_only),
+      environment_(options.environment), mark_(std::move(mark)),
+      check_(std::make_unique<LogCheck>(mark_.content(), accepts_loss_)), watch_(std::make_shared<LogWatch>()) {}
 
 Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) {
   const auto cache = block_cache(options.block_cache_bytes);
   rocksdb::DBOptions db_options = database_options(options, cache);
-  db_options.listeners = {health_};
+  db_options.listeners = {watch_};
+  db_options.wal_filter = check_.get();
   const auto log = std::make_shared<InfoLog>(read_only_ ? std::filesystem::path() : options.directory / "rocksdb.log");
   db_options.info_log = log;
   auto families = column_families(cache);
@@ -267,24 +186,41 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
       families.pop_back();
   }
   if (purpose == Purpose::look) tune_for_looking(db_options, families);
-  rocksdb::Status status;
   rocksdb::DB *db = nullptr;
-  if (read_only_) {
-    status = rocksdb::DB::OpenForReadOnly(db_options, path_.string(), families, &families_, &db);
-  } else {
-    health_->watch(mark_, path_, options.durability == Durability::fsync);
-    status = rocksdb::TransactionDB::Open(db_options, transaction_options(), path_.string(), families, &families_,
-                                          &transactions_);
+  auto status = read_only_ ? rocksdb::DB::OpenForReadOnly(db_options, path_.string(), families, &families_, &db)
+                           : rocksdb::DB::Open(db_options, path_.string(), families, &families_, &db);
+  // Not TransactionDB::Open: it would keep the logs of all boots, for prepared transactions, which there are none of.
+  if (status.ok() && !read_only_) {
+    status = rocksdb::TransactionDB::WrapDB(db, transaction_options(), {}, families_, &transactions_);
     db = transactions_;
   }
+  if (!status.ok() && check_->violation()) return tl::unexpected(loss_error(path_.string(), *check_->violation()));
   if (!status.ok()) return tl::unexpected(opening_error(status, path_.string(), log->damage()));
   db_.reset(db);
+  if (read_only_) return {};
+  watch_->watch(mark_, *db_);
+  drop_deletions(*db_, families_);
   // RocksDB makes the names inside its folder durable, and not the folder's own.
-  return read_only_ ? Result<void>{} : sync_directory(options.directory);
+  return sync_directory(options.directory);
+}
+
+Result<void> Database::begin_boot(std::uint64_t boot) {
+  auto content = content_of_boot(mark_.content(), *check_, *db_, boot, accepts_loss_);
+  if (!content) return tl::unexpected(content.error());
+  return mark_.replace(std::move(*content));
+}
+
+Result<void> Database::boot_begun(const StoreIdentity &identity) {
+  claims_.identity = identity;
+  mark_.advance(db_->GetLatestSequenceNumber());
+  return mark_.adopt(identity);
+}
+
+void Database::mark_all_durable() {
+  if (db_->FlushWAL(true).ok()) mark_.advance(db_->GetLatestSequenceNumber());
 }
 
 Database::~Database() {
-  health_->rest();
   if (!db_) return;
   for (auto *family : families_)
     db_->DestroyColumnFamilyHandle(family);
@@ -292,7 +228,7 @@ Database::~Database() {
 }
 
 Result<void> Database::health() const {
-  const auto status = health_->error();
+  const auto status = watch_->error();
   if (status.ok()) return {};
   return tl::unexpected(status_error(status, path_.string()));
 }

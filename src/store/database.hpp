@@ -13,6 +13,7 @@
 #include "onced/store.hpp"
 #include "store/durable_mark.hpp"
 #include "store/environment.hpp"
+#include "store/loss_check.hpp"
 
 namespace onced::store {
 
@@ -31,9 +32,6 @@ namespace onced::store {
 
 // For reading every row once: a scan must not push out of the cache what the worker uses.
 [[nodiscard]] rocksdb::ReadOptions scan_options();
-
-// Whether a background error was reported. RocksDB goes read-only then; a worker must not go on with that database.
-class Health;
 
 // The open RocksDB database, its column families and its mark. What the rows mean is not its business.
 class Database {
@@ -58,8 +56,22 @@ public:
   [[nodiscard]] rocksdb::ColumnFamilyHandle *relay() const { return families_.size() > 5 ? families_[5] : nullptr; }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
-  // Raises the mark to the last visible write. Call after a synced write: with every writer synced, visible is durable.
-  void mark_durable() { mark_.advance(db_->GetLatestSequenceNumber()); }
+  // What the database says of itself, as the opening found it.
+  [[nodiscard]] const Claims &claims() const { return claims_; }
+  // The highest boot that the mark knows.
+  [[nodiscard]] std::uint64_t marked_boot() const { return mark_.content().boot; }
+
+  // Before the first batch of a boot: the mark says durably that it has begun. Nothing else may be written meanwhile.
+  // Errors: `store_unavailable`.
+  [[nodiscard]] Result<void> begin_boot(std::uint64_t boot);
+  // After that batch, which was synced, and with which the database has this identity: so has the mark, durably.
+  [[nodiscard]] Result<void> boot_begun(const StoreIdentity &identity);
+
+  // After a synced commit: raises the mark to it. Of a batch its first row is enough, since a log's record is read
+  // whole or not at all; and what others have written since need not be synced.
+  void mark_durable(rocksdb::Transaction &committed) { mark_.advance(committed.GetId()); }
+  // Puts all that was written on stable storage and marks it. Nothing may be written meanwhile.
+  void mark_all_durable();
 
   // Whether the mark covers all that can be read.
   [[nodiscard]] bool mark_covers_all() const { return db_->GetLatestSequenceNumber() <= mark_.sequence(); }
@@ -68,22 +80,23 @@ public:
   [[nodiscard]] Result<void> health() const;
 
 private:
-  Database(std::filesystem::path path, bool read_only, std::shared_ptr<StorageEnvironment> environment,
-           DurableMark mark, std::shared_ptr<Health> health);
+  Database(std::filesystem::path path, const StoreOptions &options, DurableMark mark);
   // Whether rows are to be read and written, or it is only looked at whether they are there.
   enum class Purpose : std::uint8_t { use, look };
 
   [[nodiscard]] static Result<std::unique_ptr<Database>> open_for(Purpose purpose, const StoreOptions &options);
   [[nodiscard]] static Result<void> look_first(const StoreOptions &options);
-  [[nodiscard]] static Result<void> keep_logs(const std::filesystem::path &path, DurableMark &mark);
-  [[nodiscard]] std::optional<std::string> suspected_loss() const;
+  [[nodiscard]] Result<void> check_whole(const StoreOptions &options);
   [[nodiscard]] Result<void> open_files(Purpose purpose, const StoreOptions &options);
 
   std::filesystem::path path_;
   bool read_only_;
+  bool accepts_loss_;
   std::shared_ptr<StorageEnvironment> environment_;
   DurableMark mark_;
-  std::shared_ptr<Health> health_;
+  std::unique_ptr<LogCheck> check_; // RocksDB keeps its address
+  std::shared_ptr<LogWatch> watch_;
+  Claims claims_;
   std::unique_ptr<rocksdb::DB> db_;
   rocksdb::TransactionDB *transactions_ = nullptr;
   std::vector<rocksdb::ColumnFamilyHandle *> families_;

@@ -517,7 +517,7 @@ rocksdb::Status DeadLetterChanges::commit() {
   context_.arrive(KillPoint::worker_before_change);
   auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
-  if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
+  if (context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
   context_.letter_room.release(
       {.rows = new_counters_.dead_letters_removed - counters_.dead_letters_removed,
        .bytes = new_counters_.dead_letter_bytes_removed - counters_.dead_letter_bytes_removed});

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <optional>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,26 +10,121 @@
 namespace onced::store {
 namespace {
 
-// The file: 16 bytes of magic, the sequence, 8 bytes unused, then for each log its number and its bytes; every number 8
-// bytes little-endian. The sequence, and a log, lie in one sector each, so they are never seen half written.
-constexpr std::string_view file_name = "durable.mark";
-constexpr std::string_view magic{"onced mark 2\0\0\0\n", 16};
-constexpr std::string_view older_magic{"onced mark 1\0\0\0\n", 16}; // the sequence, and nothing behind it
+// The file, its numbers 8 bytes little-endian: what a program of before takes for an empty mark of its own; then the
+// state, the sequence and the complete logs, each record with a check behind it and inside one sector, so that it is
+// never seen half written.
+constexpr std::string_view magic{"onced mark 3\0\0\0\n", 16};
+constexpr std::string_view magic_of_form_2{"onced mark 2\0\0\0\n", 16}; // the sequence, 8 bytes, 64 logs by their bytes
+constexpr std::string_view magic_of_form_1{"onced mark 1\0\0\0\n", 16}; // the sequence, and nothing behind it
 constexpr std::size_t word_bytes = sizeof(std::uint64_t);
-constexpr std::size_t sequence_offset = magic.size();
-constexpr std::size_t logs_offset = 32;
-constexpr std::size_t log_bytes = 2 * word_bytes;
+constexpr std::size_t sector_bytes = 512;
+constexpr std::size_t bytes_of_form_1 = 24;
+constexpr std::size_t bytes_of_form_2 = 1056;
+constexpr std::size_t logs_at_of_form_2 = 32;
+constexpr std::size_t state_at = 3 * sector_bytes;
+constexpr std::size_t state_bytes = magic.size() + StoreIdentity::size + 3 * word_bytes;
+constexpr std::size_t sequence_at = 4 * sector_bytes;
+constexpr std::size_t logs_at = 5 * sector_bytes;
+constexpr std::size_t log_bytes = 4 * word_bytes; // number, first, last, check
+constexpr std::size_t file_bytes = logs_at + DurableMark::logs_max * log_bytes;
+static_assert(state_bytes + word_bytes <= sector_bytes && sector_bytes % log_bytes == 0, "a record lies in one sector");
+static_assert(bytes_of_form_2 <= state_at, "a program of before sees a mark of its own alone");
 
 void append(std::string &bytes, std::uint64_t number) {
   for (std::size_t at = 0; at < word_bytes; ++at, number >>= 8U)
     bytes += static_cast<char>(number & 0xFFU);
 }
 
-std::uint64_t decode(const char *bytes) {
+std::uint64_t number_at(BytesView bytes, std::size_t offset) {
   std::uint64_t number = 0;
   for (std::size_t at = word_bytes; at > 0; --at)
-    number = number << 8U | static_cast<unsigned char>(bytes[at - 1]);
+    number = number << 8U | static_cast<unsigned char>(bytes[offset + at - 1]);
   return number;
+}
+
+// The record with its check: the first 8 bytes of SHA-256.
+std::string checked(std::string record, Digester &digester) {
+  record += digester.tag(record).view();
+  return record;
+}
+
+// Whether the record of so many bytes is followed by its check.
+bool is_checked(BytesView bytes, std::size_t offset, std::size_t size, Digester &digester) {
+  return bytes.substr(offset + size, word_bytes) == digester.tag(bytes.substr(offset, size)).view();
+}
+
+std::string encode_state(const MarkContent &content, Digester &digester) {
+  std::string record(magic);
+  record += content.identity.view();
+  append(record, content.boot);
+  append(record, content.newest.number);
+  append(record, content.newest.first);
+  return checked(std::move(record), digester);
+}
+
+std::string encode_sequence(std::uint64_t sequence, Digester &digester) {
+  std::string record;
+  append(record, sequence);
+  return checked(std::move(record), digester);
+}
+
+std::string encode_log(const LogSpan &log, Digester &digester) {
+  std::string record;
+  append(record, log.number);
+  append(record, log.first);
+  append(record, log.last);
+  return checked(std::move(record), digester);
+}
+
+std::string encode(const MarkContent &content, Digester &digester) {
+  std::string bytes(magic_of_form_2);
+  const auto place = [&](std::size_t offset, const std::string &record) {
+    bytes.resize(offset);
+    bytes += record;
+  };
+  place(state_at, encode_state(content, digester));
+  place(sequence_at, encode_sequence(content.sequence, digester));
+  for (std::size_t at = 0; at < content.complete.size(); ++at)
+    place(logs_at + at * log_bytes, encode_log(content.complete[at], digester));
+  bytes.resize(file_bytes);
+  return bytes;
+}
+
+// Nothing where the bytes are none of this form.
+std::optional<MarkContent> decode(BytesView bytes, Digester &digester) {
+  const bool is_whole = bytes.size() == file_bytes && bytes.substr(state_at).starts_with(magic) &&
+                        is_checked(bytes, state_at, state_bytes, digester) &&
+                        is_checked(bytes, sequence_at, word_bytes, digester);
+  if (!is_whole) return std::nullopt;
+  MarkContent content;
+  std::size_t at = state_at + magic.size();
+  content.identity = *StoreIdentity::from(bytes.substr(at, StoreIdentity::size));
+  at += StoreIdentity::size;
+  content.boot = number_at(bytes, at);
+  content.newest = {.number = number_at(bytes, at + word_bytes), .first = number_at(bytes, at + 2 * word_bytes)};
+  content.sequence = number_at(bytes, sequence_at);
+  for (at = logs_at; at < file_bytes; at += log_bytes) {
+    if (bytes.substr(at, log_bytes).find_first_not_of('\0') == BytesView::npos) continue; // none
+    if (!is_checked(bytes, at, 3 * word_bytes, digester)) return std::nullopt;
+    content.complete.push_back({.number = number_at(bytes, at),
+                                .first = number_at(bytes, at + word_bytes),
+                                .last = number_at(bytes, at + 2 * word_bytes)});
+  }
+  return content;
+}
+
+std::optional<MarkContent> decode_older(BytesView bytes) {
+  const bool is_first = bytes.starts_with(magic_of_form_1) && bytes.size() == bytes_of_form_1;
+  const bool is_second = bytes.starts_with(magic_of_form_2) && bytes.size() == bytes_of_form_2;
+  if (!is_first && !is_second) return std::nullopt;
+  MarkContent content;
+  content.older = true;
+  content.sequence = number_at(bytes, magic.size());
+  for (std::size_t at = logs_at_of_form_2; is_second && at < bytes_of_form_2; at += 2 * word_bytes) {
+    const LogFile log{.number = number_at(bytes, at), .bytes = number_at(bytes, at + word_bytes)};
+    if (log.number != 0) content.older_logs.push_back(log);
+  }
+  return content;
 }
 
 bool write_at(const Descriptor &file, const std::string &bytes, std::size_t offset) {
@@ -38,10 +132,23 @@ bool write_at(const Descriptor &file, const std::string &bytes, std::size_t offs
          static_cast<ssize_t>(bytes.size());
 }
 
+// Written whole under another name first, so that a file of this name is always a whole one.
+Result<Descriptor> make_file(const std::filesystem::path &directory, std::string_view name, const std::string &bytes) {
+  const auto draft = directory / (std::string(name) + ".new");
+  Descriptor file(::open(draft.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.is_open()) return tl::unexpected(system_error(draft, "create"));
+  if (!write_at(file, bytes, 0) || ::fsync(file.number()) != 0 ||
+      ::rename(draft.c_str(), (directory / name).c_str()) != 0) {
+    return tl::unexpected(system_error(draft, "write"));
+  }
+  if (auto synced = sync_directory(directory); !synced) return tl::unexpected(synced.error());
+  return file;
+}
+
 Error no_mark(const std::filesystem::path &path) {
   return {.code = ErrorCode::corrupt,
           .concerns = path.string(),
-          .cause = "this is no durable mark",
+          .cause = "this is no durable mark, or it is damaged",
           .remedy =
               "restore it with the database it belongs to; or open with --accept-loss, which gives up the check for "
               "lost rows once"};
@@ -49,107 +156,118 @@ Error no_mark(const std::filesystem::path &path) {
 
 } // namespace
 
-DurableMark::DurableMark(std::filesystem::path path, Descriptor file, std::uint64_t sequence, const Logs &logs)
-    : path_(std::move(path)), file_(std::move(file)), sequence_(sequence), logs_(logs) {}
+DurableMark::DurableMark(std::filesystem::path directory, std::string_view name, Descriptor file, MarkContent content)
+    : directory_(std::move(directory)), name_(name), file_(std::move(file)), content_(std::move(content)) {}
 
 DurableMark::DurableMark(DurableMark &&other) noexcept
-    : path_(std::move(other.path_)), file_(std::move(other.file_)), sequence_(other.sequence_), logs_(other.logs_) {}
+    : directory_(std::move(other.directory_)), name_(other.name_), file_(std::move(other.file_)),
+      content_(std::move(other.content_)), lagging_(std::move(other.lagging_)), digester_(std::move(other.digester_)) {}
 
-Result<DurableMark> DurableMark::create(const std::filesystem::path &directory, std::uint64_t sequence) {
-  // Written whole under another name first, so that a file of this name is always a whole one.
-  const auto path = directory / file_name;
-  const auto draft = directory / "durable.mark.new";
-  Descriptor file(::open(draft.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.is_open()) return tl::unexpected(system_error(draft, "create"));
-  std::string content(magic);
-  append(content, sequence);
-  content.resize(logs_offset + logs_max * log_bytes);
-  if (!write_at(file, content, 0) || ::fsync(file.number()) != 0 || ::rename(draft.c_str(), path.c_str()) != 0) {
-    return tl::unexpected(system_error(draft, "write"));
-  }
-  if (auto synced = sync_directory(directory); !synced) return tl::unexpected(synced.error());
-  return DurableMark(path, std::move(file), sequence, {});
+Result<DurableMark> DurableMark::create(const std::filesystem::path &directory, std::string_view name,
+                                        MarkContent content) {
+  Digester digester;
+  auto file = make_file(directory, name, encode(content, digester));
+  if (!file) return tl::unexpected(file.error());
+  return DurableMark(directory, name, std::move(*file), std::move(content));
 }
 
-Result<DurableMark> DurableMark::open(const std::filesystem::path &directory, bool read_only) {
-  const auto path = directory / file_name;
+Result<DurableMark> DurableMark::open(const std::filesystem::path &directory, std::string_view name, bool read_only) {
+  const auto path = directory / name;
   Descriptor file(::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
   if (!file.is_open()) return tl::unexpected(system_error(path, "open"));
-  std::array<char, logs_offset + logs_max * log_bytes> content{};
-  const ssize_t size = ::pread(file.number(), content.data(), content.size(), 0);
+  std::string bytes(file_bytes + 1, '\0');
+  const ssize_t size = ::pread(file.number(), bytes.data(), bytes.size(), 0);
   if (size < 0) return tl::unexpected(system_error(path, "read"));
-  const std::string_view read(content.data(), static_cast<std::size_t>(size));
-  const std::uint64_t sequence = decode(content.data() + sequence_offset);
-  if (read.starts_with(older_magic) && read.size() == sequence_offset + word_bytes) {
-    return read_only ? DurableMark(path, std::move(file), sequence, {}) : create(directory, sequence);
-  }
-  if (!read.starts_with(magic) || read.size() != content.size()) return tl::unexpected(no_mark(path));
-  Logs logs;
-  for (std::size_t at = 0; at < logs_max; ++at) {
-    const char *log = content.data() + logs_offset + at * log_bytes;
-    logs[at] = {.number = decode(log), .bytes = decode(log + word_bytes)};
-  }
-  return DurableMark(path, std::move(file), sequence, logs);
+  bytes.resize(static_cast<std::size_t>(size));
+  Digester digester;
+  auto content = decode(bytes, digester);
+  if (!content) content = decode_older(bytes);
+  if (!content) return tl::unexpected(no_mark(path));
+  return DurableMark(directory, name, std::move(file), std::move(*content));
 }
 
-bool DurableMark::write(std::uint64_t sequence) {
-  std::string bytes;
-  append(bytes, sequence);
-  return write_at(file_, bytes, sequence_offset);
+MarkContent DurableMark::content() const {
+  const std::scoped_lock lock(mutex_);
+  return content_;
 }
 
-bool DurableMark::write_logs(const Logs &logs) {
-  std::string bytes;
-  for (const LogFile &log : logs) {
-    append(bytes, log.number);
-    append(bytes, log.bytes);
-  }
-  return write_at(file_, bytes, logs_offset);
+std::uint64_t DurableMark::sequence() const {
+  const std::scoped_lock lock(mutex_);
+  return content_.sequence;
 }
 
 void DurableMark::advance(std::uint64_t sequence) {
   const std::scoped_lock lock(mutex_);
-  if (sequence <= sequence_) return;
-  if (write(sequence)) sequence_ = sequence;
+  if (sequence <= content_.sequence) return;
+  if (!write_at(file_, encode_sequence(sequence, digester_), sequence_at)) return;
+  content_.sequence = sequence;
+  if (!lagging_.empty()) raise_complete_logs();
 }
 
-void DurableMark::remember(std::span<const LogFile> complete) {
+// Not by `replace`: this runs between two commits, which would wait for its syncs.
+void DurableMark::begin_log(std::uint64_t number, std::uint64_t first) {
   const std::scoped_lock lock(mutex_);
-  Logs logs = logs_;
-  for (const LogFile &log : complete) {
-    auto place =
-        std::find_if(logs.begin(), logs.end(), [&](const LogFile &known) { return known.number == log.number; });
-    // The oldest gives way: it is the likeliest to be in tables by now.
-    if (place == logs.end()) {
-      place = std::min_element(logs.begin(), logs.end(),
-                               [](const LogFile &left, const LogFile &right) { return left.number < right.number; });
+  if (number <= content_.newest.number) return;
+  auto &complete = content_.complete;
+  std::size_t slot = complete.size();
+  if (slot < logs_max) {
+    complete.emplace_back();
+  } else { // the oldest gives way
+    const auto oldest =
+        std::min_element(complete.begin(), complete.end(),
+                         [](const LogSpan &left, const LogSpan &right) { return left.number < right.number; });
+    slot = static_cast<std::size_t>(oldest - complete.begin());
+    std::erase_if(lagging_, [&](const Lagging &log) { return log.slot == slot; });
+  }
+  complete[slot] = {
+      .number = content_.newest.number, .first = content_.newest.first, .last = content_.newest.first - 1};
+  lagging_.push_back({.slot = slot, .end = first - 1});
+  content_.newest = {.number = number, .first = first};
+  raise_complete_logs();
+  write_state();
+}
+
+void DurableMark::raise_complete_logs() {
+  std::erase_if(lagging_, [&](const Lagging &log) {
+    LogSpan &span = content_.complete[log.slot];
+    const std::uint64_t last = std::min(content_.sequence, log.end);
+    if (last >= span.first && last > span.last) {
+      span.last = last;
+      write_log(log.slot);
     }
-    if (place->number > log.number) continue;
-    *place = {.number = log.number,
-              .bytes = place->number == log.number ? std::max(place->bytes, log.bytes) : log.bytes};
-  }
-  if (logs != logs_ && write_logs(logs)) logs_ = logs;
+    return content_.sequence >= log.end;
+  });
 }
 
-std::vector<LogFile> DurableMark::complete_logs() const {
-  const std::scoped_lock lock(mutex_);
-  std::vector<LogFile> logs(logs_.begin(), logs_.end());
-  logs.erase(std::remove_if(logs.begin(), logs.end(), [](const LogFile &log) { return log.number == 0; }), logs.end());
-  return logs;
+void DurableMark::write_log(std::size_t slot) {
+  write_at(file_, encode_log(content_.complete[slot], digester_), logs_at + slot * log_bytes);
 }
 
-Result<void> DurableMark::reset(std::uint64_t sequence) {
+bool DurableMark::write_state() {
+  return write_at(file_, encode_state(content_, digester_), state_at);
+}
+
+Result<void> DurableMark::replace(MarkContent content) {
   const std::scoped_lock lock(mutex_);
-  if (!write(sequence) || !write_logs({}) || ::fsync(file_.number()) != 0) {
-    return tl::unexpected(system_error(path_, "write"));
-  }
-  sequence_ = sequence;
-  logs_ = {};
+  auto file = make_file(directory_, name_, encode(content, digester_));
+  if (!file) return tl::unexpected(file.error());
+  file_ = std::move(*file);
+  content_ = std::move(content);
+  lagging_.clear();
+  return {};
+}
+
+Result<void> DurableMark::adopt(const StoreIdentity &identity) {
+  const std::scoped_lock lock(mutex_);
+  if (content_.identity == identity) return {};
+  content_.identity = identity;
+  if (!write_state() || ::fdatasync(file_.number()) != 0)
+    return tl::unexpected(system_error(directory_ / name_, "write"));
   return {};
 }
 
 void DurableMark::sync() {
-  ::fdatasync(file_.number()); // a failure only lets the mark lag after a power cut
+  ::fdatasync(file_.number());
 }
 
 } // namespace onced::store

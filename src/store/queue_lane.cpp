@@ -235,7 +235,7 @@ rocksdb::Status QueueLane::commit(const KillPoints &points) {
   context_.arrive(points.before);
   auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
-  if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
+  if (context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
   counters_ = new_counters_;
   letter_reserved_ = {};
   context_.arrive(points.after);

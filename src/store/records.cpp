@@ -28,7 +28,7 @@ static_assert(record_tokens_max >= 1 + dead_letter_fields.now + limits::queue_er
 Writer begin(Bytes &out, const Fields &fields) {
   out.clear();
   Writer writer(out);
-  writer.array(fields.now).positive(disk_format);
+  writer.array(fields.now).positive(row_format);
   return writer;
 }
 
@@ -36,7 +36,7 @@ Writer begin(Bytes &out, const Fields &fields) {
 std::uint64_t begin(TokenReader &reader, const Fields &fields) {
   const std::uint64_t size = reader.array();
   const std::uint64_t format = reader.positive();
-  reader.require((format == 1 && size == fields.first) || (format == disk_format && size == fields.now));
+  reader.require((format == 1 && size == fields.first) || (format == row_format && size == fields.now));
   return reader.ok() ? format : 0;
 }
 

@@ -13,6 +13,9 @@
 // The values of the column families (docs/storage.md): MessagePack arrays that begin with the format's version.
 namespace onced::store {
 
+// The format whose fields the rows have that are written now: format 3 changed none of them.
+inline constexpr unsigned row_format = 2;
+
 // A row of `operations`, its bytes borrowed.
 struct OperationRecord {
   Phase phase = Phase::committed;
@@ -112,6 +115,7 @@ void encode_number(std::uint64_t number, Bytes &out);
 // Names in `meta`. A lane's end with its number: those of its rows, and of the bytes in its dead letters.
 inline constexpr std::string_view format_name = "format";
 inline constexpr std::string_view boots_name = "boots";
+inline constexpr std::string_view identity_name = "identity";
 inline constexpr std::string_view lane_counters_prefix = "counters/";
 inline constexpr std::string_view lane_bytes_prefix = "letter-bytes/";
 [[nodiscard]] Bytes lane_counters_name(unsigned lane);

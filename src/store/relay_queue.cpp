@@ -162,6 +162,7 @@ rocksdb::Status RelayQueue::put_counters() {
 }
 
 void RelayQueue::begin(bool synced) {
+  synced_ = synced;
   now_ = context_.clock.wall();
   new_counters_ = seat_->counters;
   transaction_.reset(context_.database.transactions()->BeginTransaction(
@@ -173,7 +174,7 @@ rocksdb::Status RelayQueue::commit() {
   context_.arrive(KillPoint::relay_before_removal);
   auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
-  if (context_.options.durability == Durability::fsync) context_.database.mark_durable();
+  if (synced_ && context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
   const FlowCounters &before = seat_->counters.relay;
   const FlowCounters &after = new_counters_.relay;
   context_.relay_room.release(

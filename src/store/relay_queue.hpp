@@ -91,6 +91,7 @@ private:
 
   // The change in hand.
   WallTime now_;
+  bool synced_ = false;       // the transaction in hand
   LaneCounters new_counters_; // once it is committed
   RowAmount letter_reserved_; // for its dead letter
   Bytes record_;

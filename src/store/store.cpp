@@ -30,6 +30,7 @@ using store::RecordDecoder;
 using store::scan_options;
 using store::slice_of;
 using store::status_error;
+using store::StoreIdentity;
 using store::synced_write;
 
 namespace {
@@ -39,6 +40,16 @@ Error damaged_row(const Database &database, std::string_view family, BytesView k
           .concerns = database.path(),
           .cause = "a row of " + std::string(family) + " is damaged, key " + to_hex(key),
           .remedy = "restore the data directory from a copy"};
+}
+
+StoreIdentity draw_identity(Random &random) {
+  StoreIdentity identity;
+  for (std::size_t at = 0; at < StoreIdentity::size; at += 8) {
+    const std::uint64_t chance = random.next();
+    for (std::size_t byte = 0; byte < 8; ++byte)
+      identity.bytes[at + byte] = static_cast<std::uint8_t>(chance >> (8 * byte));
+  }
+  return identity;
 }
 
 } // namespace
@@ -101,6 +112,7 @@ private:
   Clock &clock_;
   std::unique_ptr<Database> database_;
   BootId boot_;
+  bool begun_ = false; // for writing
   store::Standing standing_;
   store::RowRoom letter_room_;
   store::Allowance letter_allowance_;
@@ -121,8 +133,8 @@ private:
 
 Store::Impl::~Impl() {
   if (options_.read_only || standing_.given_up()) return;
-  // What page-cache mode left in the page cache is put on stable storage when the store is closed in order.
-  if (options_.durability == Durability::page_cache && database_->db()->FlushWAL(true).ok()) database_->mark_durable();
+  // What was left in the page cache is put on stable storage when the store is closed in order.
+  if (begun_) database_->mark_all_durable();
 }
 
 Result<std::optional<std::uint64_t>> Store::Impl::read_number(std::string_view name) const {
@@ -305,19 +317,20 @@ Result<std::uint64_t> Store::Impl::boots_so_far() const {
   if (!options_.accept_loss) return boots->value_or(0);
   const auto leased = store::greatest_boot_by_scan(*database_);
   if (!leased) return tl::unexpected(leased.error());
-  return std::max(boots->value_or(0), *leased);
+  return std::max({boots->value_or(0), *leased, database_->marked_boot()});
 }
 
 Result<void> Store::Impl::begin_boot(Random &random) {
   if (auto checked = check_format(); !checked) return checked;
   if (options_.read_only) return {};
+  const auto boots = boots_so_far();
+  if (!boots) return tl::unexpected(boots.error());
+  if (auto marked = database_->begin_boot(*boots + 1); !marked) return marked; // from here on it is written to
   rocksdb::WriteBatch batch;
   const auto changes = begin_counters(batch);
   if (!changes) return tl::unexpected(changes.error());
   const auto audit = read_audit_range();
   if (!audit) return tl::unexpected(audit.error());
-  const auto boots = boots_so_far();
-  if (!boots) return tl::unexpected(boots.error());
   if (auto begun = suspects_.begin(*database_, options_.directory, batch); !begun) return begun;
   const std::uint64_t count = *boots + 1;
   const std::uint64_t chance = random.next();
@@ -331,9 +344,12 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   store::encode_number(count, number);
   auto status = batch.Put(database_->meta(), slice_of(store::format_name), format);
   if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::boots_name), number);
+  const StoreIdentity identity = database_->claims().identity.value_or(draw_identity(random));
+  if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::identity_name), slice_of(identity.view()));
   if (status.ok()) status = database_->transactions()->Write(synced_write(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
-  database_->mark_durable();
+  if (auto marked = database_->boot_begun(identity); !marked) return marked;
+  begun_ = true;
   suspects_.counted();
   seats_.begin(counters_);
   changes_ = std::make_unique<DeadLetterChanges>(context(), *changes, *audit);

@@ -5,6 +5,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "onced/version.hpp"
+#include "store/durable_mark.hpp"
+
 namespace onced::store {
 namespace {
 
@@ -40,6 +43,8 @@ StoreKeeper::StoreKeeper(const StoreOptions &options, Clock &clock, Random &rand
       on_give_up_(std::move(on_give_up)), backoff_(first_wait, longest_wait) {}
 
 Result<void> StoreKeeper::open() {
+  const auto mark = DurableMark::open(options_.directory, store_mark_name, true);
+  const bool was_older = mark && mark->content().older;
   auto store = Store::open(options_, clock_, random_);
   if (!store) return tl::unexpected(store.error());
   {
@@ -53,10 +58,21 @@ Result<void> StoreKeeper::open() {
     state_.cause.reset();
   }
   options_.accept_loss = false; // it was meant for this opening
+  if (was_older) tell_upgrade();
   tell_crashes();
   changed_.notify_all();
   on_change_();
   return {};
+}
+
+// What came with the present format, where there was a mark of an older one.
+void StoreKeeper::tell_upgrade() {
+  const auto mark = DurableMark::open(options_.directory, store_mark_name, true);
+  if (!mark) return;
+  log_.write(
+      {.level = EventLevel::info,
+       .name = "store.upgraded",
+       .fields = {{"format", std::uint64_t{disk_format}}, {"identity", to_hex(mark->content().identity.view())}}});
 }
 
 // Of the end of the process before: at most limits::running_slots jobs.

@@ -81,6 +81,7 @@ public:
 
 private:
   void give_back();
+  void tell_upgrade();
   void tell_crashes();
   [[nodiscard]] bool reopen();
   void tell_opening(bool opening);

@@ -142,4 +142,29 @@ std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_p
           {"relay", family(cache, 8 * mebibyte)}};
 }
 
+void drop_deletions(rocksdb::DB &database, const std::vector<rocksdb::ColumnFamilyHandle *> &families) {
+  constexpr std::size_t tables_max = 8;
+  for (auto *family : families) {
+    rocksdb::ColumnFamilyMetaData tables;
+    database.GetColumnFamilyMetaData(family, &tables);
+    std::size_t found = 0;
+    std::string first;
+    std::string last;
+    for (const auto &level : tables.levels) {
+      for (const auto &table : level.files) {
+        if (table.num_entries == 0 || table.num_deletions != table.num_entries) continue;
+        if (found == 0 || table.smallestkey < first) first = table.smallestkey;
+        if (found == 0 || table.largestkey > last) last = table.largestkey;
+        ++found;
+      }
+    }
+    if (found <= tables_max) continue;
+    rocksdb::CompactRangeOptions options;
+    options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    const rocksdb::Slice begin(first);
+    const rocksdb::Slice end(last);
+    database.CompactRange(options, family, &begin, &end).PermitUncheckedError();
+  }
+}
+
 } // namespace onced::store

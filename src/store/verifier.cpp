@@ -192,6 +192,8 @@ void Verifier::verify_meta(BytesView key, BytesView value) {
     counted_.dead_letters -= changes.dead_letters_removed;
     counted_.dead_letter_bytes += changes.dead_letter_bytes_found - changes.dead_letter_bytes_removed;
     count(changes.queue, changes.relay);
+  } else if (key == identity_name) {
+    readable = StoreIdentity::from(value).has_value();
   } else if (key.starts_with(crashes_prefix)) {
     readable = decoder_.crash_count(value).has_value();
   } else if (key.starts_with(lane_bytes_prefix) || key == format_name || key == boots_name) {

@@ -7,12 +7,17 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
+#include <cstdio>
+#include <cstdlib>
 #include <iostream>
+#include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "damage/trial.hpp"
+#include "store/durable_mark.hpp"
+#include "support/log_records.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -185,12 +190,151 @@ TEST_CASE("the older of two live logs is missed as the newer one is") {
   check_all(trial, flips(trial, {older}, 499'979));
 }
 
-// The control: without the mark nobody would notice, and this test would see that.
-TEST_CASE("with a mark of zero the rows of a log that was cut are silently lost") {
+namespace {
+
+// Of a record of a log: its checksum, length and type, then the batch's first row, its count, and what follows.
+std::vector<Damage> flips_of_fields(const fs::path &file, const LogRecord &record) {
+  std::vector<Damage> damages;
+  for (const std::size_t field : {0U, 3U, 4U, 5U, 6U, 7U, 9U, 15U, 19U, 24U}) {
+    for (const unsigned bit : {0x01U, 0x40U}) {
+      if (field >= record.bytes) continue;
+      damages.push_back({.kind = Damage::Kind::flip,
+                         .file = file,
+                         .at = record.begin + field,
+                         .bits = static_cast<std::uint8_t>(bit)});
+    }
+  }
+  return damages;
+}
+
+// Everything that is done to one log of several.
+std::vector<Damage> damages_of_log(const Trial &trial, const fs::path &file, const std::vector<fs::path> &others) {
+  using Kind = Damage::Kind;
+  const auto records = log_records(trial.original() / file);
+  std::vector<Damage> damages{{.kind = Kind::removal, .file = file}, {.kind = Kind::cut, .file = file}};
+  for (const LogRecord &record : {records.front(), records[records.size() / 2], records.back()}) {
+    damages = damages + flips_of_fields(file, record);
+    damages.push_back({.kind = Kind::zero, .file = file, .at = record.begin, .bytes = record.bytes});
+    damages.push_back({.kind = Kind::cut, .file = file, .at = record.begin});
+    damages.push_back({.kind = Kind::cut, .file = file, .at = record.begin + record.bytes - 1});
+  }
+  for (const fs::path &other : others) {
+    if (other == file) continue;
+    damages.push_back({.kind = Kind::swap, .file = file, .other = other});
+    damages.push_back({.kind = Kind::copy, .file = file, .other = other});
+  }
+  return damages;
+}
+
+} // namespace
+
+namespace {
+
+struct LogLine {
+  std::uint64_t first = 0;
+  std::uint64_t rows = 0;
+};
+
+// The batches of a log as Debian's ldb reads them: lines that begin with the first sequence number and the count.
+std::vector<LogLine> lines_of_ldb(const fs::path &log) {
+  const std::string command = "ldb dump_wal --header --walfile=" + log.string() + " 2>&1";
+  const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"), &::pclose);
+  REQUIRE(pipe != nullptr);
+  std::vector<LogLine> lines;
+  std::array<char, 512> text{};
+  bool begins = true;
+  while (std::fgets(text.data(), static_cast<int>(text.size()), pipe.get()) != nullptr) {
+    LogLine line;
+    if (begins && std::sscanf(text.data(), "%lu,%lu,", &line.first, &line.rows) == 2) lines.push_back(line);
+    begins = std::string_view(text.data()).ends_with('\n');
+  }
+  return lines;
+}
+
+} // namespace
+
+// Read by another program than the product: what the mark says of each log is so.
+TEST_CASE("ldb reads every row in the logs of a killed store and the mark names the first and the last of each") {
+  const Trial trial(Shape::many_logs);
+  const auto mark = store::DurableMark::open(trial.original(), store::store_mark_name, true);
+  REQUIRE(mark.has_value());
+  const auto content = mark->content();
+  std::uint64_t next = 0;
+  for (const fs::path &log : logs_of(trial)) {
+    const auto lines = lines_of_ldb(trial.original() / log);
+    REQUIRE_MESSAGE(!lines.empty(), "ldb, of Debian's rocksdb-tools, reads nothing of ", log.string());
+    const std::uint64_t number = std::stoull(log.stem().string());
+    const auto known = std::find_if(content.complete.begin(), content.complete.end(),
+                                    [&](const store::LogSpan &span) { return span.number == number; });
+    const bool is_newest = number == content.newest.number;
+    REQUIRE((known != content.complete.end()) != is_newest);
+    CHECK(lines.front().first == (is_newest ? content.newest.first : known->first));
+    if (next != 0) CHECK(lines.front().first == next);
+    next = lines.front().first;
+    for (const LogLine &line : lines) {
+      CHECK(line.first == next);
+      next += line.rows;
+    }
+    const LogLine last = lines.back();
+    // The last batch of the newest log stands in the mark by its first row.
+    CHECK((is_newest ? content.sequence == last.first : known->last == next - 1));
+  }
+}
+
+// RocksDB takes what is damaged at the end of any log for a torn tail, and ends the process where rows go back.
+TEST_CASE("each of several live logs is missed in whatever way it is damaged") {
+  const Trial trial(Shape::many_logs);
+  const auto logs = logs_of(trial);
+  REQUIRE(logs.size() >= 3);
+  // What always is tried: the last record of each log, which RocksDB does not miss.
+  std::vector<Damage> damages;
+  std::vector<Damage> more;
+  for (const fs::path &log : logs) {
+    const LogRecord last = log_records(trial.original() / log).back();
+    damages.push_back({.kind = Damage::Kind::flip, .file = log, .at = last.begin + 5, .bits = 0x40});
+    damages.push_back({.kind = Damage::Kind::zero, .file = log, .at = last.begin, .bytes = last.bytes});
+    more = more + damages_of_log(trial, log, logs);
+  }
+  damages.push_back({.kind = Damage::Kind::swap, .file = logs[0], .other = logs[1]});
+  damages.push_back({.kind = Damage::Kind::copy, .file = logs.back(), .other = logs[0]});
+  damages.push_back({.kind = Damage::Kind::copy, .file = logs[0].parent_path() / "999999.log", .other = logs[0]});
+  CHECK(count(check_all(trial, damages), Verdict::refused) == damages.size());
+
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  std::shuffle(more.begin(), more.end(), random);
+  if (std::getenv("ONCED_DAMAGE_ALL") == nullptr) more.resize(std::min<std::size_t>(more.size(), 30));
+  std::cout << "seed " << seed << ": ";
+  check_all(trial, more);
+}
+
+TEST_CASE("files of an older self and of another store are missed") {
   const Trial trial(Shape::killed);
-  std::ofstream(trial.original() / "durable.mark", std::ios::binary | std::ios::in)
-      .seekp(16)
-      .write("\0\0\0\0\0\0\0\0", 8);
+  const Trial another(Shape::killed);
+  const TempDirectory older;
+  fs::copy(trial.original(), older.path(), fs::copy_options::recursive);
+  boot_once_more(trial.original());
+  using Kind = Damage::Kind;
+  std::vector<Damage> damages;
+  for (const fs::path &from : {older.path(), another.original()}) {
+    for (const char *name : {"db", "durable.mark"})
+      damages.push_back({.kind = Kind::copy, .file = name, .other = from / name});
+  }
+  CHECK(count(check_all(trial, damages), Verdict::refused) == damages.size());
+}
+
+// The control: without the mark nobody would notice, and this test would see that.
+TEST_CASE("with a mark that knows no row those of a log that was cut are silently lost") {
+  const Trial trial(Shape::killed);
+  {
+    const auto mark = store::DurableMark::open(trial.original(), store::store_mark_name, true);
+    REQUIRE(mark.has_value());
+    auto content = mark->content();
+    content.sequence = 0;
+    content.complete.clear();
+    content.identity = {};
+    REQUIRE(store::DurableMark::create(trial.original(), store::store_mark_name, content).has_value());
+  }
   const auto findings = trial.run(cuts(trial, last_log_of(trial), 200, 150));
   REQUIRE(findings.size() >= 5);
   for (const Finding &finding : findings)

@@ -22,6 +22,11 @@ constexpr unsigned jobs_per_boot = 6; // of each boot the log stays below 4 KiB
 constexpr std::size_t batch_jobs = 3;
 // Dead letters that fill a memtable of theirs (8 MiB), and then some.
 constexpr unsigned big_letters = 10;
+
+unsigned count_big(Shape shape) {
+  if (shape == Shape::many_logs) return 3 * big_letters;
+  return shape == Shape::two_logs ? big_letters : 0;
+}
 constexpr std::size_t big_bytes = 1'000'000;
 
 void add_good(const std::string &name, unsigned number, std::vector<Acknowledged> &jobs) {
@@ -43,8 +48,8 @@ void add_small(unsigned boot, std::vector<Acknowledged> &jobs) {
 }
 
 // Each in a batch with good jobs, so that good ones end the log.
-void add_big(std::vector<Acknowledged> &jobs) {
-  for (unsigned number = 0; number < big_letters; ++number) {
+void add_big(Shape shape, std::vector<Acknowledged> &jobs) {
+  for (unsigned number = 0; number < count_big(shape); ++number) {
     const std::string name = "big-" + std::to_string(number);
     jobs.push_back({name + Bytes(big_bytes, 'x'), Outcome::invalid, 0});
     add_good(name, number, jobs);
@@ -74,15 +79,17 @@ std::size_t count_tables(const std::filesystem::path &directory) {
 }
 
 // In the child: never returns.
-[[noreturn]] void write_store(const std::filesystem::path &directory, Shape shape) {
+[[noreturn]] void write_store(const std::filesystem::path &directory, Shape shape, unsigned stores_before) {
   try {
     StoreHarness harness(directory);
+    for (unsigned drawn = 0; drawn < stores_before; ++drawn)
+      (void)harness.random.next(); // so that it has another identity than those
     for (unsigned boot = 0; boot < boots; ++boot) {
       harness.open();
       std::vector<Acknowledged> jobs;
-      if (shape == Shape::two_logs && boot + 1 == boots) {
+      if (count_big(shape) > 0 && boot + 1 == boots) {
         const std::size_t tables = count_tables(directory);
-        add_big(jobs);
+        add_big(shape, jobs);
         write(harness, jobs);
         jobs.clear();
         if (!eventually([&] { return count_tables(directory) > tables; })) throw std::runtime_error("no table");
@@ -99,26 +106,45 @@ std::size_t count_tables(const std::filesystem::path &directory) {
   ::_exit(0);
 }
 
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 } // namespace
 
 std::vector<Acknowledged> acknowledged_jobs(Shape shape) {
   std::vector<Acknowledged> jobs;
   for (unsigned boot = 0; boot < boots; ++boot) {
-    if (shape == Shape::two_logs && boot + 1 == boots) add_big(jobs);
+    if (boot + 1 == boots) add_big(shape, jobs);
     add_small(boot, jobs);
   }
   return jobs;
 }
 
 void prepare_store(const std::filesystem::path &directory, Shape shape) {
+  static unsigned stores_before = 0;
   const pid_t child = ::fork();
-  if (child == 0) write_store(directory, shape);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  if (child == 0) write_store(directory, shape, stores_before);
+  ++stores_before;
+  const int status = wait_for(child);
   const bool as_asked = shape == Shape::closed ? WIFEXITED(status) && WEXITSTATUS(status) == 0
                                                : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
   if (!as_asked) throw std::runtime_error("the store could not be prepared");
+}
+
+void boot_once_more(const std::filesystem::path &directory) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    StoreHarness harness(directory);
+    const bool opened = harness.try_open().has_value();
+    harness.close();
+    ::_exit(opened ? 0 : 1);
+  }
+  const int status = wait_for(child);
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("the store could not be opened");
 }
 
 } // namespace onced::testing

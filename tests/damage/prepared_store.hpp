@@ -18,9 +18,10 @@ struct Acknowledged {
 
 // How the process that wrote the store ended, and what it left.
 enum class Shape : std::uint8_t {
-  closed,   // in order
-  killed,   // by SIGKILL
-  two_logs, // by SIGKILL, after a memtable was written out: of the older of two live logs some rows are in tables
+  closed,    // in order
+  killed,    // by SIGKILL
+  two_logs,  // by SIGKILL, after a memtable was written out: of the older of two live logs some rows are in tables
+  many_logs, // likewise, after several memtables were
 };
 
 // The acknowledged jobs of a prepared store, in the order of their deliveries.
@@ -29,5 +30,8 @@ enum class Shape : std::uint8_t {
 // Writes a store into `directory`, in a process of its own, which acknowledges all of `acknowledged_jobs`: over three
 // boots, so that some rows are in tables and some in the log alone. Throws where it did not end as asked.
 void prepare_store(const std::filesystem::path &directory, Shape shape);
+
+// Opens and closes it, in a process of its own.
+void boot_once_more(const std::filesystem::path &directory);
 
 } // namespace onced::testing

@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/log_records.hpp"
 #include "support/process.hpp"
 
 namespace onced::testing {
@@ -19,26 +20,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void flip(const fs::path &path, std::uintmax_t at, std::uint8_t bits) {
-  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  file.seekg(static_cast<std::streamoff>(at));
-  const auto byte = static_cast<char>(file.get() ^ bits);
-  file.seekp(static_cast<std::streamoff>(at));
-  file.put(byte);
-  if (!file.flush()) throw std::runtime_error("cannot flip a bit of " + path.string());
-}
-
 void apply(const Damage &damage, const fs::path &directory) {
   const fs::path path = directory / damage.file;
   switch (damage.kind) {
   case Damage::Kind::none:
     return;
   case Damage::Kind::flip:
-    return flip(path, damage.at, damage.bits);
+    return change_byte(path, damage.at, damage.bits);
   case Damage::Kind::cut:
     return fs::resize_file(path, damage.at);
   case Damage::Kind::removal:
     fs::remove(path);
+    return;
+  case Damage::Kind::zero:
+    return zero_bytes(path, damage.at, damage.bytes);
+  case Damage::Kind::swap:
+    fs::rename(path, directory / "exchanged");
+    fs::rename(directory / damage.other, path);
+    fs::rename(directory / "exchanged", directory / damage.other);
+    return;
+  case Damage::Kind::copy:
+    fs::remove_all(path);
+    fs::copy(directory / damage.other, path, fs::copy_options::recursive); // an absolute path stays as it is
   }
 }
 
@@ -77,6 +80,12 @@ std::string describe(const Damage &damage) {
     return where + " cut to " + std::to_string(damage.at) + " bytes" + how;
   case Damage::Kind::removal:
     return where + " removed" + how;
+  case Damage::Kind::zero:
+    return where + ", " + std::to_string(damage.bytes) + " zeros from byte " + std::to_string(damage.at) + how;
+  case Damage::Kind::swap:
+    return where + " and " + damage.other.string() + " exchanged" + how;
+  case Damage::Kind::copy:
+    return where + " replaced by " + damage.other.string() + how;
   }
   return "no damage" + how;
 }

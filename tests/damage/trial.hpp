@@ -14,11 +14,14 @@ namespace onced::testing {
 
 // What is done to one file of a copy of the prepared store.
 struct Damage {
-  enum class Kind : std::uint8_t { none, flip, cut, removal };
+  enum class Kind : std::uint8_t { none, flip, cut, removal, zero, swap, copy };
   Kind kind = Kind::none;
   std::filesystem::path file; // below the data directory
-  std::uintmax_t at = 0;      // the byte that is flipped, or the length that is left
+  std::uintmax_t at = 0;      // the byte that is flipped, the length that is left, or where the zeros begin
   std::uint8_t bits = 0;      // those that are flipped
+  std::uintmax_t bytes = 0;   // that are zeroed
+  // What it is exchanged with, or replaced by: a file or a folder below the data directory, or elsewhere.
+  std::filesystem::path other = {};
   Opening opening = Opening::writable;
 };
 [[nodiscard]] std::string describe(const Damage &damage);

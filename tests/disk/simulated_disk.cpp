@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include "onced/digest.hpp"
 #include "support/scene.hpp"
 
 namespace fs = std::filesystem;
@@ -483,19 +484,21 @@ void SimulatedDisk::lose_names(const fs::path &directory) {
   }
 }
 
-// It is written without a sync of its own.
-void SimulatedDisk::let_mark_lag(const fs::path &directory) {
-  constexpr std::streamoff number_at = 16;
-  std::uint64_t sequence = 0;
-  std::fstream mark(directory / "durable.mark", std::ios::binary | std::ios::in | std::ios::out);
-  mark.seekg(number_at);
-  std::array<char, sizeof sequence> bytes{}; // little-endian, as this machine's
+// Its last synced row is written without a sync of its own (docs/storage.md: the row and a check, at 2,048).
+void SimulatedDisk::let_mark_lag(const fs::path &path) {
+  constexpr std::streamoff row_at = 2048;
+  std::uint64_t row = 0;
+  std::fstream mark(path, std::ios::binary | std::ios::in | std::ios::out);
+  mark.seekg(row_at);
+  std::array<char, sizeof row> bytes{}; // little-endian, as this machine's
   if (!mark.read(bytes.data(), bytes.size())) return;
-  std::memcpy(&sequence, bytes.data(), bytes.size());
-  sequence = part_of(sequence);
-  std::memcpy(bytes.data(), &sequence, bytes.size());
-  mark.seekp(number_at);
+  std::memcpy(&row, bytes.data(), bytes.size());
+  row = part_of(row);
+  std::memcpy(bytes.data(), &row, bytes.size());
+  mark.seekp(row_at);
   mark.write(bytes.data(), bytes.size());
+  const Tag check = Digester().tag({bytes.data(), bytes.size()});
+  mark.write(check.view().data(), Tag::size);
 }
 
 void SimulatedDisk::cut_power() {
@@ -503,7 +506,8 @@ void SimulatedDisk::cut_power() {
     lose_bytes(*file);
   for (auto &[directory, changes] : changes_)
     lose_changes(changes);
-  let_mark_lag(root_ / "data");
+  for (const fs::path &mark : {root_ / "data" / "durable.mark", root_ / "data" / "outbox.mark"})
+    let_mark_lag(mark);
   lose_names(root_ / "data");
   lose_names(root_);
 }

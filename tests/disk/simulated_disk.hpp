@@ -133,7 +133,7 @@ private:
   void lose_bytes(const File &file);
   void lose_names(const std::filesystem::path &directory);
   void lose_changes(std::vector<NameChange> &changes);
-  void let_mark_lag(const std::filesystem::path &directory);
+  void let_mark_lag(const std::filesystem::path &path);
   [[nodiscard]] std::uint64_t part_of(std::uint64_t whole);
   [[nodiscard]] std::filesystem::path bury(const std::filesystem::path &path);
   void settle_names(const std::filesystem::path &directory);

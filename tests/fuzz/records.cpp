@@ -14,7 +14,7 @@ namespace {
 // Whether the value, which is a record of the store, is of an older format. It is then written in the newer form.
 bool is_older(BytesView value) {
   std::vector<messagepack::Token> tokens;
-  return messagepack::tokenize(value, tokens, 64) && tokens.size() > 1 && tokens[1].number < disk_format;
+  return messagepack::tokenize(value, tokens, 64) && tokens.size() > 1 && tokens[1].number < store::row_format;
 }
 
 // `read` gives a record or nothing, `write` replaces its second argument by the bytes of a record.

@@ -251,8 +251,10 @@ TEST_CASE("the rows of an outbox are what its document says") {
   // [1, bin 8, 1'700'000'000'000'258, bin "job 258"]
   CHECK(to_hex(jobs.begin()->second) == "9401c408cb3f6e3716c711bbcf00060a24181e4102c4076a6f6220323538");
   const auto meta = raw.rows("meta");
-  REQUIRE(meta.size() == 3);
-  CHECK(to_hex(meta.at("format")) == "01");
+  REQUIRE(meta.size() == 5);
+  CHECK(to_hex(meta.at("boots")) == "01");
+  CHECK(meta.at("identity").size() == 16);
+  CHECK(to_hex(meta.at("format")) == "02");
   CHECK(to_hex(meta.at("sender_id")) == "07070707070707070707070707070707");
   CHECK(to_hex(meta.at("last_sequence")) == "cd0102");
 }
@@ -271,7 +273,7 @@ ErrorCode code_after(const std::string &family, const Bytes &key, const std::opt
 }
 
 TEST_CASE("an outbox of a newer format is refused") {
-  CHECK(code_after("meta", "format", Bytes("\x02")) == ErrorCode::newer_format);
+  CHECK(code_after("meta", "format", Bytes("\x03")) == ErrorCode::newer_format);
 }
 
 TEST_CASE("damaged rows refuse the opening") {

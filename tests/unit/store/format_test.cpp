@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "onced/version.hpp"
+#include "store/durable_mark.hpp"
 #include "store/records.hpp"
 #include "support/raw_database.hpp"
 #include "support/relay_harness.hpp"
@@ -228,6 +229,31 @@ TEST_CASE("every row of a database of format 2 is read") {
   CHECK(failed.receives == 1);
   CHECK(letter_of(letters, slow_job("leased", 2)).stored_phase == Phase::pending);
   check_messages(harness);
+}
+
+TEST_CASE("a database of format 2 is upgraded by its first opening for writing and has an identity") {
+  FormatHarness harness(2);
+  const auto content = [&] {
+    const auto mark = store::DurableMark::open(harness.directory.path(), store::store_mark_name, true);
+    REQUIRE(mark.has_value());
+    return mark->content();
+  };
+  harness.options.read_only = true;
+  harness.open();
+  CHECK(content().older);
+  harness.options.read_only = false;
+  harness.reopen();
+  const store::StoreIdentity identity = content().identity;
+  CHECK(!content().older);
+  CHECK(content().boot == harness.store->boot().bytes[7]);
+  CHECK(identity != store::StoreIdentity{});
+  harness.reopen();
+  CHECK(content().identity == identity);
+  CHECK(harness.store->verify()->problems == 0);
+  harness.close();
+  const auto meta = RawDatabase(harness.directory.path()).rows("meta");
+  CHECK(store::RecordDecoder().number(meta.at("format")) == 3);
+  CHECK(meta.at("identity") == identity.view());
 }
 
 TEST_CASE("a database of format 1 takes queued jobs once it is opened for writing") {
