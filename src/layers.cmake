@@ -39,10 +39,13 @@ onced_layer(store
   src/store/database.cpp
   src/store/dead_letter_changes.cpp
   src/store/descriptor.cpp
+  src/store/directory_kind.cpp
   src/store/directory_lock.cpp
+  src/store/directory_rights.cpp
   src/store/durable_mark.cpp
   src/store/guarded_run.cpp
   src/store/info_log.cpp
+  src/store/inode.cpp
   src/store/job_queue.cpp
   src/store/lane_writes.cpp
   src/store/locked_job.cpp
@@ -51,6 +54,7 @@ onced_layer(store
   src/store/measured_commit.cpp
   src/store/mend_queue.cpp
   src/store/names.cpp
+  src/store/place.cpp
   src/store/queue_lane.cpp
   src/store/queue_row.cpp
   src/store/records.cpp
@@ -67,7 +71,9 @@ onced_layer(store
   src/store/verifier.cpp)
 onced_layer(wire
   src/wire/batch_decoder.cpp
+  src/wire/control_endpoint.cpp
   src/wire/endpoint.cpp
+  src/wire/endpoint_lock.cpp
   src/wire/messages.cpp
   src/wire/query.cpp
   src/wire/raw_message.cpp

@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "audit.hpp"
@@ -220,6 +221,9 @@ void add_serve(Commands &commands, CLI::App &root) {
            "Stay below this with so many --senders at their worst (default 512MiB)");
   add_whole(app, "--senders", worker.senders, "Connections of senders that --memory is planned for", 0, senders_max)
       ->capture_default_str();
+  app.add_option("--operator-group", worker.operator_group,
+                 "Let this group of the system operate the worker through its control socket, and nothing else")
+      ->type_name("GROUP");
   add_durability(app, worker.store.durability);
   add_whole(app, "--dead-letters-max", worker.store.dead_letters_max,
             "Keep so many dead letters; beyond it what would add one is busy", 0, rows_max)
@@ -754,6 +758,8 @@ bool is_lack(const std::exception &exception) {
 int main(int argc, char **argv) {
   using namespace onced::tools;
   hold_standard_descriptors();
+  // What this process and the libraries make is for its user alone: results, jobs, records.
+  ::umask(S_IRWXG | S_IRWXO);
   take_over_signals();
   leave_first_process();
   try {

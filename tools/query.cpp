@@ -112,12 +112,16 @@ Result<bool> ChangeSession::hold() {
   auto lock = DirectoryLock::take(data_, DirectoryLock::Mode::exclusive);
   if (!lock && lock.error().code == ErrorCode::locked) return false;
   if (!lock) return tl::unexpected(lock.error());
+  lock_.emplace(std::move(*lock));
   StoreOptions options;
-  options.directory = data_;
+  options.directory = lock_->directory();
+  options.lock = &*lock_;
   options.create = false;
   auto store = Store::open(options, clock_, random_);
-  if (!store) return tl::unexpected(store.error());
-  lock_.emplace(std::move(*lock));
+  if (!store) {
+    lock_.reset();
+    return tl::unexpected(store.error());
+  }
   store_ = std::move(*store);
   return true;
 }
@@ -136,7 +140,7 @@ Result<bool> QuerySession::hold() {
   if (!lock && lock.error().code == ErrorCode::locked) return false;
   if (!lock) return tl::unexpected(lock.error());
   StoreOptions options;
-  options.directory = *target_.data;
+  options.directory = lock->directory();
   options.read_only = true;
   auto store = Store::open(options, clock_, random_);
   if (!store) return tl::unexpected(store.error());

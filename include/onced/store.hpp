@@ -54,9 +54,21 @@ public:
   DirectoryLock &operator=(DirectoryLock &&other) noexcept;
   ~DirectoryLock();
 
+  // The directory without symbolic links, as it was when the lock was taken. Whoever holds the lock uses this path, so
+  // that a link that is turned to another directory later on changes nothing.
+  [[nodiscard]] const std::filesystem::path &directory() const { return directory_; }
+
+  // Whether this path still names the directory and the lock file that were locked. After both were deleted or
+  // replaced, another process may hold the path, and the next opening does not see what is written here. Two system
+  // calls; any thread. Errors: `store_unavailable`.
+  [[nodiscard]] Result<void> check() const;
+
 private:
-  explicit DirectoryLock(int descriptor) : descriptor_(descriptor) {}
+  struct Identity;
+  DirectoryLock(int descriptor, std::filesystem::path directory, std::unique_ptr<Identity> identity);
   int descriptor_ = -1;
+  std::filesystem::path directory_;
+  std::unique_ptr<Identity> identity_; // of the directory and of the lock file
 };
 
 // The file system under the store; opaque here. Fault tests pass their own (src/store/environment.hpp).
@@ -74,6 +86,9 @@ public:
 
 struct StoreOptions {
   std::filesystem::path directory; // the data directory; the caller holds its DirectoryLock
+  // Checked after every commit, before anything is acknowledged; must outlive the store. Null: whether the directory
+  // was replaced is not noticed, only whether the database in it was.
+  const DirectoryLock *lock = nullptr;
   Durability durability = Durability::fsync;
   bool read_only = false;   // nothing is written, not even recovery
   bool create = true;       // the database, where there is none

@@ -44,6 +44,10 @@ struct WorkerOptions {
   // what is outside of it): an eighth is the cache, and the rest bounds the messages that wait for each sender.
   std::size_t memory_bytes = std::size_t{512} * 1024 * 1024;
   unsigned senders = 64;
+  // A group of the system, by name or number, whose members may operate the worker through its control socket, beside
+  // the owner of the directory. Its members may enter the directory for that (mode 0710), and read nothing in it.
+  // Empty: none.
+  std::string operator_group;
   std::vector<RelayTarget> relays; // at most limits::relay_targets_max, each of another name
   // How long handlers run on after `drain` before they are signalled; then they have the grace period of their type.
   std::chrono::milliseconds drain_timeout{25'000};

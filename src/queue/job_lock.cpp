@@ -38,7 +38,7 @@ Result<std::optional<Descriptor>> take_lock(const std::filesystem::path &lock_fi
 }
 
 Result<bool> lock_is_free(const std::filesystem::path &lock_file) {
-  Descriptor file(::open(lock_file.c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(::open(lock_file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!file.is_open() && errno == ENOENT) return true;
   if (!file.is_open()) return tl::unexpected(system_error(lock_file, "open"));
   // Shared, so that two who ask do not find each other.

@@ -21,6 +21,7 @@
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/time.hpp"
 #include "store/descriptor.hpp"
+#include "store/directory_kind.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -174,6 +175,9 @@ Result<Json> add_review(const std::filesystem::path &directory, const Review &re
 
 Result<Json> read_record(const std::filesystem::path &directory) {
   const std::filesystem::path path = directory / "record.json";
+  if (auto expected = store::expect_kind(store::DirectoryKind::record, directory); !expected) {
+    return tl::unexpected(expected.error());
+  }
   const auto text = read_file(path, record_bytes_max);
   if (!text) return tl::unexpected(text.error());
   Json record = parse_json(*text);

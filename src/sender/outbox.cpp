@@ -16,6 +16,7 @@
 #include "onced/version.hpp"
 #include "store/database.hpp"
 #include "store/descriptor.hpp"
+#include "store/directory_kind.hpp"
 #include "store/environment.hpp"
 #include "store/info_log.hpp"
 #include "store/records.hpp"
@@ -154,13 +155,6 @@ rocksdb::ColumnFamilyOptions family_options(const std::shared_ptr<rocksdb::Cache
   return options;
 }
 
-Error not_an_outbox(const std::filesystem::path &directory) {
-  return {.code = ErrorCode::usage,
-          .concerns = directory.string(),
-          .cause = "is the data directory of a worker",
-          .remedy = "give the outbox a directory of its own"};
-}
-
 Error newer_format(const std::string &path, const std::string &cause) {
   return {.code = ErrorCode::newer_format,
           .concerns = path,
@@ -169,18 +163,18 @@ Error newer_format(const std::string &path, const std::string &cause) {
 }
 
 // The families that there are; none: there is no database yet. One that this program does not know was made by a newer
-// one, or by a worker.
+// one.
 Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &options,
                                                 const std::filesystem::path &directory, const std::string &path) {
+  if (auto expected = store::expect_kind(store::DirectoryKind::outbox, directory); !expected) {
+    return tl::unexpected(expected.error());
+  }
   std::error_code error;
   std::vector<std::string> names;
-  if (std::filesystem::exists(directory / store::store_mark_name, error))
-    return tl::unexpected(not_an_outbox(directory));
   if (!std::filesystem::exists(std::filesystem::path(path) / "CURRENT", error)) return names;
   const auto status = rocksdb::DB::ListColumnFamilies(options, path, &names);
   if (!status.ok()) return tl::unexpected(store::status_error(status, path));
   for (const std::string &name : names) {
-    if (name == "operations") return tl::unexpected(not_an_outbox(directory));
     if (name != rocksdb::kDefaultColumnFamilyName && name != meta_family) {
       return tl::unexpected(
           newer_format(path, "the outbox has a column family '" + name + "' that this program does not know"));
@@ -208,16 +202,15 @@ Error error_of(const rocksdb::Status &status, const std::string &path) {
 
 } // namespace
 
-Outbox::Outbox(DirectoryLock lock, std::filesystem::path directory, std::shared_ptr<StorageEnvironment> environment,
-               bool accept_loss)
-    : lock_(std::move(lock)), directory_(std::move(directory)), environment_(std::move(environment)),
+Outbox::Outbox(DirectoryLock lock, std::shared_ptr<StorageEnvironment> environment, bool accept_loss)
+    : lock_(std::move(lock)), directory_(lock_.directory()), environment_(std::move(environment)),
       accept_loss_(accept_loss), watch_(std::make_shared<store::LogWatch>()) {}
 
 Result<std::unique_ptr<Outbox>> Outbox::open(const std::filesystem::path &directory, const SenderId &fresh_id,
                                              std::shared_ptr<StorageEnvironment> environment, bool accept_loss) {
   auto lock = DirectoryLock::take(directory, DirectoryLock::Mode::exclusive);
   if (!lock) return tl::unexpected(lock.error());
-  std::unique_ptr<Outbox> outbox(new Outbox(std::move(*lock), directory, std::move(environment), accept_loss));
+  std::unique_ptr<Outbox> outbox(new Outbox(std::move(*lock), std::move(environment), accept_loss));
   if (auto opened = outbox->open_database(); !opened) return tl::unexpected(opened.error());
   if (auto read = outbox->read_meta(fresh_id); !read) return tl::unexpected(read.error());
   if (auto counted = outbox->count_jobs(); !counted) return tl::unexpected(counted.error());
@@ -284,8 +277,9 @@ Result<void> Outbox::open_database() {
     if (auto looked = look_first(options, *known, *names); !looked) return looked;
   }
   check_ = std::make_unique<store::LogCheck>(*known, accept_loss_);
+  place_ = std::make_shared<store::Place>(path(), &lock_);
   options.wal_filter = check_.get();
-  options.listeners = {watch_};
+  options.listeners = {watch_, place_};
   const auto family = family_options(rocksdb::NewLRUCache(limits::outbox_cache_bytes));
   const std::vector<rocksdb::ColumnFamilyDescriptor> families{{rocksdb::kDefaultColumnFamilyName, family},
                                                               {meta_family, family}};
@@ -293,6 +287,7 @@ Result<void> Outbox::open_database() {
   const auto status = rocksdb::DB::Open(options, path(), families, &families_, &db);
   if (!status.ok()) return tl::unexpected(check_->violation() ? lost(*check_->violation()) : error_of(status, path()));
   db_.reset(db);
+  place_->settle();
   store::drop_deletions(*db_, families_);
   auto claims = store::read_claims(*db_, families_[1]);
   if (!claims) return tl::unexpected(claims.error());
@@ -402,7 +397,8 @@ Result<void> Outbox::append(std::span<const OutboxJob> jobs, Sequence last_seque
   // In the same write, so that a sequence is never used again, whatever is removed.
   if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(number_of(last_sequence)));
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
-  return write_marked(batch);
+  if (auto written = write_marked(batch); !written) return written;
+  return place_->check(); // what is not where the next opening looks is not kept
 }
 
 Result<void> Outbox::remove(std::span<const Sequence> sequences) {
@@ -414,7 +410,7 @@ Result<void> Outbox::remove(std::span<const Sequence> sequences) {
   const std::scoped_lock lock(writing_);
   if (status.ok()) status = db_->Write(rocksdb::WriteOptions(), &batch);
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
-  return {};
+  return place_->check(); // those that are left were promised too
 }
 
 Result<Outbox::Read> Outbox::read_after(Sequence after, std::size_t jobs_max, std::size_t bytes_max) const {

@@ -17,6 +17,7 @@
 #include "onced/store.hpp"
 #include "store/durable_mark.hpp"
 #include "store/loss_check.hpp"
+#include "store/place.hpp"
 
 namespace onced::sender {
 
@@ -71,8 +72,7 @@ public:
   [[nodiscard]] Result<Read> read_after(Sequence after, std::size_t jobs_max, std::size_t bytes_max) const;
 
 private:
-  Outbox(DirectoryLock lock, std::filesystem::path directory, std::shared_ptr<StorageEnvironment> environment,
-         bool accept_loss);
+  Outbox(DirectoryLock lock, std::shared_ptr<StorageEnvironment> environment, bool accept_loss);
 
   [[nodiscard]] Result<store::MarkContent> read_mark(bool exists) const;
   [[nodiscard]] Result<void> look_first(const rocksdb::DBOptions &options, const store::MarkContent &known,
@@ -97,6 +97,7 @@ private:
   std::unique_ptr<store::LogCheck> check_; // RocksDB keeps its address
   std::shared_ptr<store::LogWatch> watch_;
   store::Claims claims_;
+  std::shared_ptr<store::Place> place_;
   std::vector<rocksdb::ColumnFamilyHandle *> families_; // jobs, meta
   std::unique_ptr<rocksdb::DB> db_;
   SenderId id_;

@@ -304,7 +304,7 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
   }
   if (status.ok()) {
     context_.arrive(KillPoint::worker_before_commit);
-    status = measured_commit(*transaction_, context_.clock, context_.options.counters);
+    status = measured_commit(context_.database, *transaction_, context_.clock, context_.options.counters);
   }
   if (status.ok()) {
     if (context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);

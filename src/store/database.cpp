@@ -5,6 +5,7 @@
 #include <rocksdb/cache.h>
 
 #include "store/descriptor.hpp"
+#include "store/directory_kind.hpp"
 #include "store/info_log.hpp"
 #include "store/tuning.hpp"
 
@@ -36,21 +37,28 @@ bool database_exists(const std::filesystem::path &path) {
   return std::filesystem::exists(path / "CURRENT", error);
 }
 
+Error no_database(const std::filesystem::path &path) {
+  return {.code = ErrorCode::not_found,
+          .concerns = path.string(),
+          .cause = "there is no database",
+          .remedy = "check --data; a worker creates its database when it starts"};
+}
+
 // The mark of a new database is made before the database, so that a database without one has lost it.
 Result<DurableMark> open_mark(const StoreOptions &options, const std::filesystem::path &path) {
   const bool exists = database_exists(path);
-  if (!exists && (options.read_only || !options.create)) {
-    return tl::unexpected(Error{.code = ErrorCode::not_found,
-                                .concerns = path.string(),
-                                .cause = "there is no database",
-                                .remedy = "check --data; a worker creates its database when it starts"});
-  }
+  const bool may_begin = !options.read_only && options.create;
   auto mark = DurableMark::open(options.directory, store_mark_name, options.read_only);
   if (mark) {
-    if (exists || mark->sequence() == 0 || options.accept_loss) return mark;
-    return tl::unexpected(loss_error(path.string(), "the database is gone, or its file CURRENT is, and it held rows"));
+    if (exists) return mark;
+    if (mark->sequence() > 0 && !options.accept_loss) {
+      return tl::unexpected(
+          loss_error(path.string(), "the database is gone, or its file CURRENT is, and it held rows"));
+    }
+    return may_begin ? std::move(mark) : tl::unexpected(no_database(path));
   }
   const bool absent = mark.error().code == ErrorCode::not_found;
+  if (!exists && !may_begin) return tl::unexpected(no_database(path));
   if (absent && exists && !options.accept_loss) {
     return tl::unexpected(loss_error((options.directory / store_mark_name).string(),
                                      "the file is missing, so it cannot be seen whether rows are"));
@@ -130,6 +138,12 @@ Result<std::unique_ptr<Database>> Database::open(const StoreOptions &options) {
 
 Result<std::unique_ptr<Database>> Database::open_for(Purpose purpose, const StoreOptions &options) {
   const auto path = options.directory / "db";
+  if (auto expected = expect_kind(DirectoryKind::worker, options.directory); !expected) {
+    return tl::unexpected(expected.error());
+  }
+  if (options.lock != nullptr && !options.read_only) {
+    if (auto checked = options.lock->check(); !checked) return tl::unexpected(checked.error());
+  }
   auto mark = open_mark(options, path);
   if (!mark) return tl::unexpected(mark.error());
   if (!options.read_only && !options.accept_loss && database_exists(path)) {
@@ -174,6 +188,10 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
   rocksdb::DBOptions db_options = database_options(options, cache);
   db_options.listeners = {watch_};
   db_options.wal_filter = check_.get();
+  if (!read_only_) {
+    place_ = std::make_shared<Place>(path_, options.lock);
+    db_options.listeners.push_back(place_);
+  }
   const auto log = std::make_shared<InfoLog>(read_only_ ? std::filesystem::path() : options.directory / "rocksdb.log");
   db_options.info_log = log;
   auto families = column_families(cache);
@@ -198,6 +216,7 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
   if (!status.ok()) return tl::unexpected(opening_error(status, path_.string(), log->damage()));
   db_.reset(db);
   if (read_only_) return {};
+  place_->settle();
   watch_->watch(mark_, *db_);
   drop_deletions(*db_, families_);
   // RocksDB makes the names inside its folder durable, and not the folder's own.

@@ -14,6 +14,7 @@
 #include "store/durable_mark.hpp"
 #include "store/environment.hpp"
 #include "store/loss_check.hpp"
+#include "store/place.hpp"
 
 namespace onced::store {
 
@@ -76,6 +77,9 @@ public:
   // Whether the mark covers all that can be read.
   [[nodiscard]] bool mark_covers_all() const { return db_->GetLatestSequenceNumber() <= mark_.sequence(); }
 
+  // Whether what was synced is where the next opening will look for it. Call before anything is acknowledged.
+  [[nodiscard]] Result<void> check_place() const { return place_->check(); }
+
   // Nothing, or what RocksDB reported in the background.
   [[nodiscard]] Result<void> health() const;
 
@@ -96,6 +100,7 @@ private:
   DurableMark mark_;
   std::unique_ptr<LogCheck> check_; // RocksDB keeps its address
   std::shared_ptr<LogWatch> watch_;
+  std::shared_ptr<Place> place_; // null when read-only
   Claims claims_;
   std::unique_ptr<rocksdb::DB> db_;
   rocksdb::TransactionDB *transactions_ = nullptr;

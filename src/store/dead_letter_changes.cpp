@@ -515,7 +515,7 @@ void DeadLetterChanges::begin() {
 
 rocksdb::Status DeadLetterChanges::commit() {
   context_.arrive(KillPoint::worker_before_change);
-  auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
+  auto status = measured_commit(context_.database, *transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
   context_.letter_room.release(

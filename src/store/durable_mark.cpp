@@ -173,7 +173,7 @@ Result<DurableMark> DurableMark::create(const std::filesystem::path &directory, 
 
 Result<DurableMark> DurableMark::open(const std::filesystem::path &directory, std::string_view name, bool read_only) {
   const auto path = directory / name;
-  Descriptor file(::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC));
+  Descriptor file(::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_NOFOLLOW | O_CLOEXEC));
   if (!file.is_open()) return tl::unexpected(system_error(path, "open"));
   std::string bytes(file_bytes + 1, '\0');
   const ssize_t size = ::pread(file.number(), bytes.data(), bytes.size(), 0);

@@ -20,7 +20,8 @@ InfoLog::InfoLog(const std::filesystem::path &path) : Logger(rocksdb::InfoLogLev
   if (path.empty()) return;
   std::error_code error;
   const bool is_large = std::filesystem::file_size(path, error) > file_bytes_max && !error;
-  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (is_large ? O_TRUNC : 0), 0600));
+  file_ = Descriptor(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC | (is_large ? O_TRUNC : 0), 0600));
 }
 
 void InfoLog::Logv(const char *format, va_list arguments) {

@@ -18,6 +18,13 @@ std::optional<std::uint64_t> number_of(const std::filesystem::path &file) {
 
 } // namespace
 
+std::string LogFile::name() const {
+  constexpr std::size_t digits_min = 6;
+  std::string digits = std::to_string(number);
+  digits.insert(0, digits_min - std::min(digits_min, digits.size()), '0');
+  return digits + ".log";
+}
+
 std::vector<LogFile> log_files(const std::filesystem::path &database) {
   std::vector<LogFile> files;
   std::error_code error;

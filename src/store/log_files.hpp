@@ -14,6 +14,8 @@ struct LogFile {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
   bool operator==(const LogFile &) const = default;
+  // "000040.log"
+  [[nodiscard]] std::string name() const;
 };
 
 // Those that are there, by their numbers. Nothing where the folder cannot be read.

@@ -7,7 +7,9 @@
 
 namespace onced::store {
 
-rocksdb::Status measured_commit(rocksdb::Transaction &transaction, Clock &clock, StoreCounters *counters) {
+namespace {
+
+rocksdb::Status timed_commit(rocksdb::Transaction &transaction, Clock &clock, StoreCounters *counters) {
   if (counters == nullptr) return transaction.Commit();
   // RocksDB times the syncs of this thread, which does one for all commits that wait with it, or has another do it.
   rocksdb::IOStatsContext &io = *rocksdb::get_iostats_context();
@@ -24,6 +26,16 @@ rocksdb::Status measured_commit(rocksdb::Transaction &transaction, Clock &clock,
   if (sync_ns > 0) ++counters->log_syncs;
   counters->log_sync_us += sync_ns / 1000;
   return status;
+}
+
+} // namespace
+
+rocksdb::Status measured_commit(const Database &database, rocksdb::Transaction &transaction, Clock &clock,
+                                StoreCounters *counters) {
+  auto status = timed_commit(transaction, clock, counters);
+  if (!status.ok()) return status;
+  const auto placed = database.check_place();
+  return placed ? status : rocksdb::Status::IOError(placed.error().concerns, placed.error().cause);
 }
 
 } // namespace onced::store

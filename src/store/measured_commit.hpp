@@ -4,10 +4,14 @@
 
 #include "onced/clock.hpp"
 #include "onced/store_counters.hpp"
+#include "store/database.hpp"
 
 namespace onced::store {
 
-// Commits the transaction and, where there are counters, counts it with the time that it took.
-[[nodiscard]] rocksdb::Status measured_commit(rocksdb::Transaction &transaction, Clock &clock, StoreCounters *counters);
+// Commits the transaction and, where there are counters, counts it with the time that it took. Every commit of a store
+// goes through here. An I/O error also where it went into files that were deleted or replaced: the store must be given
+// up then, as after any commit of which nobody knows whether the next opening will find it.
+[[nodiscard]] rocksdb::Status measured_commit(const Database &database, rocksdb::Transaction &transaction, Clock &clock,
+                                              StoreCounters *counters);
 
 } // namespace onced::store

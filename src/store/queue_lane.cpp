@@ -233,7 +233,7 @@ void QueueLane::begin() {
 
 rocksdb::Status QueueLane::commit(const KillPoints &points) {
   context_.arrive(points.before);
-  auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
+  auto status = measured_commit(context_.database, *transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
   counters_ = new_counters_;

@@ -172,7 +172,7 @@ void RelayQueue::begin(bool synced) {
 
 rocksdb::Status RelayQueue::commit() {
   context_.arrive(KillPoint::relay_before_removal);
-  auto status = measured_commit(*transaction_, context_.clock, context_.options.counters);
+  auto status = measured_commit(context_.database, *transaction_, context_.clock, context_.options.counters);
   if (!status.ok()) return status;
   if (synced_ && context_.options.durability == Durability::fsync) context_.database.mark_durable(*transaction_);
   const FlowCounters &before = seat_->counters.relay;

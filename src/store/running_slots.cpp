@@ -73,7 +73,7 @@ void RunningSlots::Unmap::operator()(char *memory) const {
 
 Result<std::unique_ptr<RunningSlots>> RunningSlots::open(const std::filesystem::path &directory) {
   const auto path = directory / slots_file_name;
-  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.is_open()) return tl::unexpected(system_error(path, "open"));
   if (!write_slots(file, read_slots(file))) return tl::unexpected(system_error(path, "write"));
   void *memory = ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file.number(), 0);

@@ -372,6 +372,8 @@ Result<std::vector<Settlement>> Store::Impl::commit(std::span<const Delivery> ba
   if (auto checked = standing_.check_writable(); !checked) return tl::unexpected(checked.error());
   auto lane = lanes_.take(context());
   auto settled = lane->commit(batch, handlers);
+  // Also where all were duplicates, and nothing was written: they rest on what is in the same place.
+  if (const auto placed = database_->check_place(); settled && !placed) settled = tl::unexpected(placed.error());
   if (!settled) standing_.give_up(settled.error());
   lanes_.give_back(std::move(lane));
   if (settled && options_.observer != nullptr) tell_queued(batch, *settled);

@@ -35,6 +35,18 @@ Event failure_event(std::string_view name, const Error &error) {
                      {"remedy", error.remedy}}};
 }
 
+Error replaced(const std::filesystem::path &path) {
+  return {.code = ErrorCode::loss_suspected,
+          .concerns = path.string(),
+          .cause = "another database was put in the place of the one that this process had open",
+          .remedy = "put its own back; or start again, to go on with this one"};
+}
+
+// Whether waiting can mend it. What is not there may be moved or mounted back.
+bool may_mend(const Error &error) {
+  return error.code == ErrorCode::store_unavailable || error.code == ErrorCode::not_found;
+}
+
 } // namespace
 
 StoreKeeper::StoreKeeper(const StoreOptions &options, Clock &clock, Random &random, EventLog &log,
@@ -43,6 +55,11 @@ StoreKeeper::StoreKeeper(const StoreOptions &options, Clock &clock, Random &rand
       on_give_up_(std::move(on_give_up)), backoff_(first_wait, longest_wait) {}
 
 Result<void> StoreKeeper::open() {
+  const auto path = options_.directory / "db";
+  if (options_.lock != nullptr) { // first: a directory that was moved away may come back
+    if (auto checked = options_.lock->check(); !checked) return checked;
+  }
+  if (const auto found = inode_at(path); folder_ && found && found != folder_) return tl::unexpected(replaced(path));
   const auto mark = DurableMark::open(options_.directory, store_mark_name, true);
   const bool was_older = mark && mark->content().older;
   auto store = Store::open(options_, clock_, random_);
@@ -58,6 +75,8 @@ Result<void> StoreKeeper::open() {
     state_.cause.reset();
   }
   options_.accept_loss = false; // it was meant for this opening
+  options_.create = false;      // from now on there is one, or it is lost
+  folder_ = inode_at(path);
   if (was_older) tell_upgrade();
   tell_crashes();
   changed_.notify_all();
@@ -204,7 +223,7 @@ bool StoreKeeper::reopen() {
       return true;
     }
     log_.write(failure_event("store.reopening_failed", opened.error()));
-    if (opened.error().code != ErrorCode::store_unavailable) {
+    if (!may_mend(opened.error())) {
       on_give_up_(opened.error());
       stop(); // nobody need wait any longer
       return false;

@@ -9,6 +9,7 @@
 #include "delivery/backoff.hpp"
 #include "onced/event_log.hpp"
 #include "onced/store.hpp"
+#include "store/inode.hpp"
 
 namespace onced::store {
 
@@ -55,7 +56,7 @@ public:
   StoreKeeper(const StoreOptions &options, Clock &clock, Random &random, EventLog &log, std::function<void()> on_change,
               std::function<void(Error)> on_give_up);
 
-  // The first opening. Errors: those of Store::open.
+  // The first opening. Errors: those of Store::open. A later one makes no database, and takes no other than the first.
   [[nodiscard]] Result<void> open();
 
   // Waits until the store is available. Empty: `stop` was called. Any thread.
@@ -96,6 +97,7 @@ private:
   std::function<void()> on_change_;
   std::function<void(Error)> on_give_up_;
   Backoff backoff_;
+  std::optional<Inode> folder_; // of the database that was opened: every later opening is of the same
 
   mutable std::mutex mutex_; // guards the rest
   std::condition_variable changed_;

@@ -81,7 +81,7 @@ std::shared_ptr<rocksdb::Cache> block_cache(std::size_t bytes) {
 rocksdb::DBOptions database_options(const StoreOptions &options, const std::shared_ptr<rocksdb::Cache> &cache) {
   rocksdb::DBOptions db;
   if (options.environment) db.env = options.environment->env();
-  db.create_if_missing = !options.read_only;
+  db.create_if_missing = !options.read_only && options.create;
   db.create_missing_column_families = !options.read_only;
   db.paranoid_checks = true;
 

@@ -10,6 +10,7 @@
 #include "job/utf8.hpp"
 #include "onced/limits.hpp"
 #include "store/job_queue.hpp"
+#include "wire/control_endpoint.hpp"
 #include "wire/messages.hpp"
 #include "wire/sockets.hpp"
 

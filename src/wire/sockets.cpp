@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include <fcntl.h>
-
 #include "wire/endpoint.hpp"
 
 namespace onced::wire {
@@ -231,16 +229,6 @@ std::chrono::milliseconds left_until(MonotonicTime deadline) {
 
 std::string bound_endpoint(zmq::socket_t &socket) {
   return socket.get(zmq::sockopt::last_endpoint);
-}
-
-Result<ControlEndpoint> ControlEndpoint::in(const std::filesystem::path &directory) {
-  store::Descriptor opened(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!opened.is_open()) return tl::unexpected(store::system_error(directory, "open"));
-  return ControlEndpoint(std::move(opened));
-}
-
-std::string ControlEndpoint::endpoint() const {
-  return "ipc:///proc/self/fd/" + std::to_string(directory_.number()) + "/control.sock";
 }
 
 } // namespace onced::wire

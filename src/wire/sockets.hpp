@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -11,7 +10,6 @@
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "onced/limits.hpp"
-#include "store/descriptor.hpp"
 
 // The sockets of docs/protocol.md with the options they need; ZeroMQ's defaults are unbounded (message size, linger).
 namespace onced::wire {
@@ -73,20 +71,5 @@ void discard_rest(zmq::socket_t &socket);
 
 // Where a socket was bound, with the port that `*` became.
 [[nodiscard]] std::string bound_endpoint(zmq::socket_t &socket);
-
-// The endpoint of `control.sock` in a data directory, reached through an open descriptor of the directory: the address
-// of a Unix socket holds 107 bytes, and a directory's path may be longer. Valid as long as this object.
-class ControlEndpoint {
-public:
-  // Errors: `not_found`, `store_unavailable`.
-  [[nodiscard]] static Result<ControlEndpoint> in(const std::filesystem::path &directory);
-
-  [[nodiscard]] std::string endpoint() const;
-
-private:
-  explicit ControlEndpoint(store::Descriptor directory) : directory_(std::move(directory)) {}
-
-  store::Descriptor directory_;
-};
 
 } // namespace onced::wire

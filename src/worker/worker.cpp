@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -10,7 +11,9 @@
 #include "queue/relay.hpp"
 #include "queue/runner.hpp"
 #include "store/store_keeper.hpp"
+#include "wire/control_endpoint.hpp"
 #include "wire/endpoint.hpp"
+#include "wire/endpoint_lock.hpp"
 #include "wire/sockets.hpp"
 #include "worker/batch_thread.hpp"
 #include "worker/counters.hpp"
@@ -50,6 +53,13 @@ private:
 };
 
 Result<void> check_endpoints(const WorkerOptions &options) {
+  // One with `*` becomes another each time.
+  if (options.jobs_endpoint == options.replies_endpoint && options.jobs_endpoint.find('*') == std::string::npos) {
+    return tl::unexpected(Error{.code = ErrorCode::usage,
+                                .concerns = options.jobs_endpoint,
+                                .cause = "jobs and replies have the same endpoint",
+                                .remedy = "give each its own, tcp://127.0.0.1:5570 and tcp://127.0.0.1:5571 say"});
+  }
   for (const std::string *endpoint : {&options.jobs_endpoint, &options.replies_endpoint}) {
     if (const auto read = wire::read_endpoint(*endpoint, wire::EndpointUse::bind); !read) {
       return tl::unexpected(read.error());
@@ -104,6 +114,7 @@ public:
 
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
+  void tell_exposure();
   Result<void> bind(const WorkerOptions &options, Clock &clock);
   Result<void> make_runner(const WorkerOptions &options, Clock &clock, Random &random);
   void start_threads(const WorkerOptions &options);
@@ -119,6 +130,7 @@ private:
   // In the order in which they are needed: the lock is given up last, after the store and every socket.
   std::optional<DirectoryLock> lock_;
   std::optional<wire::ControlEndpoint> control_;
+  std::vector<wire::EndpointLock> endpoint_locks_;
   worker::MemoryPlan memory_;
   KillSwitch kill_switch_;
   std::unique_ptr<StoreKeeper> keeper_;
@@ -172,11 +184,10 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
   auto lock = DirectoryLock::take(options.store.directory, DirectoryLock::Mode::exclusive);
   if (!lock) return tl::unexpected(lock.error());
   lock_.emplace(std::move(*lock));
-  auto control = wire::ControlEndpoint::in(options.store.directory);
-  if (!control) return tl::unexpected(control.error());
-  control_.emplace(std::move(*control));
-
+  if (options.operator_group.empty()) tell_exposure();
   StoreOptions store_options = options.store;
+  store_options.directory = lock_->directory();
+  store_options.lock = &*lock_;
   store_options.block_cache_bytes = memory_.block_cache_bytes;
   store_options.committed_cache_bytes = memory_.committed_cache_bytes;
   store_options.kill_switch = &kill_switch_;
@@ -192,8 +203,21 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
   return {};
 }
 
+// Who may read the directory reads the results in it.
+void Worker::Impl::tell_exposure() {
+  std::error_code error;
+  const auto rights = std::filesystem::status(lock_->directory(), error).permissions();
+  constexpr auto others = std::filesystem::perms::group_all | std::filesystem::perms::others_all;
+  if (error || (rights & others) == std::filesystem::perms::none) return;
+  log_.write({.level = EventLevel::warning,
+              .name = "directory.exposed",
+              .fields = {{"directory", lock_->directory().string()},
+                         {"cause", std::string("others may enter it and read the results in it")},
+                         {"remedy", "chmod 700 " + lock_->directory().string()}}});
+}
+
 Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &clock, Random &random) {
-  auto runner = queue::Runner::make({.directory = options.store.directory,
+  auto runner = queue::Runner::make({.directory = lock_->directory(),
                                      .boot = boot_count_of(first_boot_),
                                      .cut_heartbeats = options.lab.cut_heartbeats,
                                      .descriptors_max = options.handler_descriptors_max},
@@ -206,10 +230,19 @@ Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &cloc
 }
 
 Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
+  for (const std::string &endpoint : {options.replies_endpoint, options.jobs_endpoint}) {
+    auto lock = wire::EndpointLock::take(endpoint);
+    if (!lock) return tl::unexpected(lock.error());
+    endpoint_locks_.push_back(std::move(*lock));
+  }
   auto replies = wire::bind_replies(context_, options.replies_endpoint);
   if (!replies) return tl::unexpected(replies.error());
+  auto control_endpoint = wire::ControlEndpoint::make(lock_->directory(), options.operator_group);
+  if (!control_endpoint) return tl::unexpected(control_endpoint.error());
+  control_.emplace(std::move(*control_endpoint));
   auto control = wire::bind_replies(context_, control_->endpoint());
   if (!control) return tl::unexpected(control.error());
+  if (auto opened = control_->set_rights(); !opened) return opened;
   auto jobs = wire::bind_jobs(context_, options.jobs_endpoint, memory_.receive_high_water_messages);
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);

@@ -304,6 +304,31 @@ TEST_CASE("a job with the tag of other bytes refuses the opening") {
   CHECK(scene.sequences() == "1");
 }
 
+TEST_CASE("an outbox that was deleted or replaced under its sender keeps nothing more") {
+  const auto misfortunes = {
+      +[](const std::filesystem::path &outbox) { std::filesystem::remove_all(outbox); },
+      +[](const std::filesystem::path &outbox) { std::filesystem::remove_all(outbox / "db"); },
+      +[](const std::filesystem::path &outbox) { std::filesystem::remove(outbox / "onced.lock"); },
+      +[](const std::filesystem::path &outbox) {
+        std::filesystem::rename(outbox, outbox.string() + ".moved");
+        std::filesystem::copy(outbox.string() + ".moved", outbox, std::filesystem::copy_options::recursive);
+      },
+  };
+  for (const auto befall : misfortunes) {
+    OutboxScene scene;
+    scene.open();
+    scene.append(1, 2);
+    befall(scene.directory);
+    const auto appended = scene.outbox->append(jobs_from_to(3, 4), Sequence{4});
+    REQUIRE(!appended.has_value());
+    CHECK(appended.error().code == ErrorCode::store_unavailable);
+    const std::vector<Sequence> settled{Sequence{1}};
+    const auto removed = scene.outbox->remove(settled);
+    REQUIRE(!removed.has_value());
+    CHECK(removed.error().code == ErrorCode::store_unavailable);
+  }
+}
+
 TEST_CASE("the data directory of a worker is no outbox") {
   OutboxScene scene;
   std::filesystem::create_directories(scene.directory);

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "onced/store.hpp"
 #include "support/scene.hpp"
@@ -104,4 +105,102 @@ TEST_CASE("a path that cannot be a directory is refused") {
   const auto refused = DirectoryLock::take(parent.path() / "file", Mode::exclusive);
   REQUIRE(!refused.has_value());
   CHECK(refused.error().code != ErrorCode::locked);
+}
+
+TEST_CASE("a directory that others may write is refused with the command that makes it right") {
+  const TempDirectory parent;
+  for (const mode_t mode : {0770U, 0707U, 0777U, 01777U, 02770U}) {
+    CAPTURE(mode);
+    const auto directory = parent.path() / std::to_string(mode);
+    std::filesystem::create_directory(directory);
+    REQUIRE(::chmod(directory.c_str(), mode) == 0);
+    const auto refused = DirectoryLock::take(directory, Mode::exclusive);
+    REQUIRE(!refused.has_value());
+    CHECK(refused.error().code == ErrorCode::usage);
+    CHECK(refused.error().remedy.find("chmod go-w " + directory.string()) != std::string::npos);
+    CHECK(std::filesystem::is_empty(directory));
+
+    const auto below = DirectoryLock::take(directory / "onced", Mode::exclusive); // what the remedy names for a volume
+    REQUIRE(below.has_value());
+    struct stat info {};
+    REQUIRE(::stat((directory / "onced").c_str(), &info) == 0);
+    CHECK((info.st_mode & 0777) == 0700);
+    REQUIRE(::chmod(directory.c_str(), 0755) == 0);
+    CHECK(DirectoryLock::take(directory, Mode::exclusive).has_value());
+  }
+}
+
+TEST_CASE("a directory of another user is refused with the command that makes it right") {
+  if (::geteuid() != 0) {
+    MESSAGE("skipped: giving a directory to another user takes root");
+    return;
+  }
+  const TempDirectory directory;
+  REQUIRE(::chown(directory.path().c_str(), 65534, 65534) == 0);
+  const auto refused = DirectoryLock::take(directory.path(), Mode::exclusive);
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().code == ErrorCode::usage);
+  CHECK(refused.error().cause == "belongs to user 65534, and this is user 0");
+  CHECK(refused.error().remedy.find("chown -R 0 " + directory.path().string()) != std::string::npos);
+  CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("a link in the directory is refused wherever it points and is not followed") {
+  for (const std::string name :
+       {"onced.lock", "durable.mark", "durable.mark.new", "rocksdb.log", "control.sock", "running", "db",
+        "handler-locks", "db/LOCK", "db/CURRENT", "db/000004.log", "handler-locks/lock", "operators/control.sock"}) {
+    for (const Mode mode : {Mode::exclusive, Mode::shared}) {
+      CAPTURE(name);
+      const TempDirectory directory;
+      const TempDirectory outside;
+      { const auto made = DirectoryLock::take(directory.path(), Mode::exclusive); }
+      const auto target = outside.path() / "target";
+      std::ofstream(target) << "precious";
+      std::filesystem::create_directories((directory.path() / name).parent_path());
+      std::filesystem::remove(directory.path() / name);
+      std::filesystem::create_symlink(target, directory.path() / name);
+      const auto refused = DirectoryLock::take(directory.path(), mode);
+      REQUIRE(!refused.has_value());
+      CHECK(refused.error().code == ErrorCode::usage);
+      CHECK(refused.error().concerns == (directory.path() / name).string());
+      std::string content;
+      std::getline(std::ifstream(target), content);
+      CHECK(content == "precious");
+    }
+  }
+}
+
+TEST_CASE("what is neither a file nor a folder is refused and a pipe is not waited for") {
+  for (const char *name : {"onced.lock", "durable.mark", "rocksdb.log", "db/LOCK"}) {
+    CAPTURE(name);
+    const TempDirectory directory;
+    std::filesystem::create_directories((directory.path() / name).parent_path());
+    REQUIRE(::mkfifo((directory.path() / name).c_str(), 0600) == 0);
+    const auto refused = DirectoryLock::take(directory.path(), Mode::exclusive);
+    REQUIRE(!refused.has_value());
+    CHECK(refused.error().code == ErrorCode::usage);
+  }
+}
+
+TEST_CASE("a file where the control socket goes is refused and stays") {
+  const TempDirectory directory;
+  std::ofstream(directory.path() / "control.sock") << "precious";
+  const auto refused = DirectoryLock::take(directory.path(), Mode::exclusive);
+  REQUIRE(!refused.has_value());
+  CHECK(refused.error().code == ErrorCode::usage);
+  CHECK(std::filesystem::file_size(directory.path() / "control.sock") == 8);
+}
+
+TEST_CASE("a directory may be named by a link which is resolved once") {
+  const TempDirectory parent;
+  std::filesystem::create_directory(parent.path() / "first");
+  std::filesystem::create_directory(parent.path() / "second");
+  REQUIRE(::chmod((parent.path() / "first").c_str(), 0700) == 0);
+  std::filesystem::create_directory_symlink("first", parent.path() / "link");
+  const auto lock = DirectoryLock::take(parent.path() / "link", Mode::exclusive);
+  REQUIRE(lock.has_value());
+  CHECK(lock->directory() == std::filesystem::canonical(parent.path()) / "first");
+  std::filesystem::remove(parent.path() / "link");
+  std::filesystem::create_directory_symlink("second", parent.path() / "link");
+  CHECK(lock->check().has_value());
 }

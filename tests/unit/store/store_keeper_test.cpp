@@ -26,6 +26,10 @@ public:
   Kept() {
     options.directory = directory.path();
     options.environment = faulty_environment(faults);
+    make();
+  }
+  // Anew, with other options.
+  void make() {
     keeper = std::make_unique<StoreKeeper>(
         options, clock, random, log, [this] { ++changes; },
         [this](const Error &error) {
@@ -182,6 +186,60 @@ TEST_CASE("a database that must not be opened is not tried again") {
   }
   const auto waiting = kept.keeper->lease();
   CHECK_FALSE(waiting);
+  CHECK(kept.gave_up);
+  CHECK(kept.given_up_for == ErrorCode::loss_suspected);
+}
+
+TEST_CASE("the keeper makes no database where its own is gone and goes on when it is put back") {
+  for (const char *gone : {"data", "data/db"}) {
+    CAPTURE(gone);
+    Kept kept;
+    kept.options.directory = kept.directory.path() / "data";
+    const auto lock = DirectoryLock::take(kept.options.directory, DirectoryLock::Mode::exclusive);
+    REQUIRE(lock.has_value());
+    kept.options.lock = &*lock;
+    kept.make();
+    kept.open();
+    const auto path = kept.directory.path() / gone;
+    const auto moved = kept.directory.path() / "moved";
+    {
+      const auto lease = kept.keeper->lease();
+      std::filesystem::rename(path, moved);
+      if (path == kept.options.directory) std::filesystem::create_directory(path);
+      const Batch batch({job_bytes("job-1", {1, 2})});
+      const auto settled = lease->commit(batch.view(), built_in_handlers());
+      REQUIRE(!settled.has_value());
+      kept.keeper->report(settled.error());
+    }
+    const std::string cause = kept.keeper->state().cause->cause;
+    if (path != kept.options.directory) { // the mark is there, and says that there were rows
+      CHECK_FALSE(kept.keeper->lease());
+      CHECK(kept.given_up_for == ErrorCode::loss_suspected);
+      CHECK_FALSE(std::filesystem::exists(path));
+      continue;
+    }
+    CHECK(cause.find("deleted or replaced") != std::string::npos);
+    CHECK_FALSE(kept.keeper->try_lease());
+    CHECK(std::filesystem::is_empty(path));
+    std::filesystem::remove(path);
+    std::filesystem::rename(moved, path);
+    CHECK(kept.keeper->lease());
+    CHECK_FALSE(kept.gave_up);
+  }
+}
+
+TEST_CASE("the keeper does not go on with a database that was put in the place of its own") {
+  Kept kept;
+  kept.open();
+  const auto database = kept.directory.path() / "db";
+  const auto moved = kept.directory.path() / "moved";
+  {
+    const auto lease = kept.keeper->lease();
+    kept.keeper->report(failure);
+    std::filesystem::rename(database, moved);
+    std::filesystem::copy(moved, database, std::filesystem::copy_options::recursive);
+  }
+  CHECK_FALSE(kept.keeper->lease());
   CHECK(kept.gave_up);
   CHECK(kept.given_up_for == ErrorCode::loss_suspected);
 }

@@ -11,6 +11,7 @@
 #include "onced/limits.hpp"
 #include "support/store_harness.hpp"
 #include "unit/wire/samples.hpp"
+#include "wire/control_endpoint.hpp"
 #include "wire/query.hpp"
 #include "wire/raw_message.hpp"
 #include "wire/sockets.hpp"
