@@ -253,7 +253,8 @@ private:
 
   void tell_hints() const {
     if (!spread_over_lines_) return;
-    tell_on_stderr("onced: each line must be one whole job, and some lines only begin one; jq -c . writes each on one line\n");
+    tell_on_stderr(
+        "onced: each line must be one whole job, and some lines only begin one; jq -c . writes each on one line\n");
   }
 
   void refuse(std::uint64_t number, std::string why) {
@@ -403,10 +404,9 @@ private:
                                              "twice"));
     } else if (!complete) {
       const std::string accepted = accepted_ == 0 ? std::string() : fmt::format(" ({} of them accepted)", accepted_);
-      tell_on_stderr(
-          fmt::format("onced: {} unsettled{}{}{}; to finish, send the same input again: nothing is done twice\n",
-                      waiting_.size(), accepted, waiting_.empty() ? std::string() : why,
-                      all_read_ ? "" : "; the input was not read to its end"));
+      tell_on_stderr(fmt::format(
+          "onced: {} unsettled{}{}{}; to finish, send the same input again: nothing is done twice\n", waiting_.size(),
+          accepted, waiting_.empty() ? std::string() : why, all_read_ ? "" : "; the input was not read to its end"));
     }
     if (failure_) return exit_code_of(failure_->code);
     if (!complete) return ExitCode::try_again;

@@ -118,7 +118,8 @@ public:
   // Opens the outbox and starts the sender's thread; connecting goes on in the background, for as long as it takes.
   // `clock`, `random` and `log` must outlive the sender. Errors: `endpoint` (malformed); `usage` (a window of 0, a loss
   // share that is none, a directory that is a worker's, a sender id that is not the outbox's); `locked` (another
-  // process has the outbox); `loss_suspected` (jobs that it took may be missing); `newer_format`, `corrupt`, `store_unavailable` (of the outbox).
+  // process has the outbox); `loss_suspected` (jobs that it took may be missing); `newer_format`, `corrupt`,
+  // `store_unavailable` (of the outbox).
   [[nodiscard]] static Result<std::unique_ptr<Sender>> start(const SenderOptions &options, Clock &clock, Random &random,
                                                              EventLog &log);
 

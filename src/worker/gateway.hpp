@@ -75,8 +75,8 @@ private:
   EventLog &log_;
   Routes routes_;
   wire::WorkerState told_ = wire::WorkerState::ok; // to the senders that are known
-  Unread unread_;         // of the peers of the replies socket
-  Unread control_unread_; // and of the control socket
+  Unread unread_;                                  // of the peers of the replies socket
+  Unread control_unread_;                          // and of the control socket
   std::atomic<bool> reading_{true};
   std::atomic<bool> finishing_{false};
 };
