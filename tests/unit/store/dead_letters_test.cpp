@@ -1,6 +1,7 @@
 // What becomes of jobs that have no success: one row each, however often and from wherever they come.
 #include <doctest/doctest.h>
 
+#include <set>
 #include <thread>
 
 #include "store/records.hpp"
@@ -258,4 +259,27 @@ TEST_CASE("a damaged dead letter is reported when read and written anew by its n
   CHECK(list.error().code == ErrorCode::corrupt);
   CHECK(harness.commit_one("not-json").outcome == Outcome::invalid);
   CHECK(harness.dead_letters().at(0).bytes == "not-json");
+}
+
+TEST_CASE("a page of large dead letters ends by its bytes and the pages together hold each once") {
+  StoreHarness harness;
+  harness.options.dead_letter_bytes_a_second = limits::dead_letter_bytes_a_second_max;
+  harness.reopen();
+  constexpr std::size_t large = 1'000'000;
+  constexpr std::size_t letters = 2 * limits::dead_letters_scanned_bytes_max / large;
+  for (std::size_t number = 0; number < letters; ++number)
+    REQUIRE(harness.commit_one(std::to_string(number) + Bytes(large, 'x')).outcome == Outcome::invalid);
+  std::set<std::string> seen;
+  std::size_t pages = 0;
+  for (std::optional<DeadLetterId> after;; ++pages) {
+    const auto page = harness.store->dead_letters(letters, after);
+    REQUIRE(page.has_value());
+    if (page->empty()) break;
+    CHECK(page->size() <= limits::dead_letters_scanned_bytes_max / large + 1);
+    for (const DeadLetter &letter : *page)
+      CHECK(seen.insert(to_hex(letter.id.view())).second);
+    after = page->back().id;
+  }
+  CHECK(seen.size() == letters);
+  CHECK(pages >= 2);
 }
