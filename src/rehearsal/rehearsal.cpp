@@ -84,7 +84,9 @@ Json facts_of(const Setting &setting, const RehearsalOptions &options, const std
            {{"verify", "onced rehearse --verify RECORD_DIR"},
             {"rerun", std::string("onced rehearse --rerun RECORD_DIR") +
                           (commands_of(setting.plan).empty() ? "" : " --run-commands")},
-            {"review", "onced rehearse --review RECORD_DIR --by NAME --decision accepted --note TEXT"}}},
+            {"review", "onced rehearse --review RECORD_DIR --by NAME --decision " +
+                           std::string(verdict_of(counts) == "passed" ? decision_accepted : decision_rejected) +
+                           " --note TEXT"}}},
           {"cannot_reproduce", cannot_reproduce(played)},
           {"unproven", unproven(played)}};
 }
