@@ -20,7 +20,7 @@ using namespace onced::testing;
 
 namespace {
 
-Bytes request_of(std::initializer_list<std::pair<std::string_view, std::string_view>> fields) {
+Bytes query_request(std::initializer_list<std::pair<std::string_view, std::string_view>> fields) {
   Bytes request;
   messagepack::Writer writer(request);
   writer.map(fields.size());
@@ -29,13 +29,13 @@ Bytes request_of(std::initializer_list<std::pair<std::string_view, std::string_v
   return request;
 }
 
-Bytes ask(const WorkerProcess &worker, const Bytes &request) {
+Bytes ask_worker(const WorkerProcess &worker, const Bytes &request) {
   return wire::ask(worker.replies(), request, patience_from_now()).value();
 }
 
 // A number of `stats`.
-std::uint64_t figure(const WorkerProcess &worker, std::string_view name) {
-  const Bytes answer = ask(worker, request_of({{"query", "stats"}}));
+std::uint64_t stats_figure(const WorkerProcess &worker, std::string_view name) {
+  const Bytes answer = ask_worker(worker, query_request({{"query", "stats"}}));
   std::vector<messagepack::Token> tokens;
   REQUIRE(messagepack::tokenize(answer, tokens, 1000));
   for (std::size_t at = 0; at + 1 < tokens.size(); ++at) {
@@ -45,7 +45,7 @@ std::uint64_t figure(const WorkerProcess &worker, std::string_view name) {
   return 0;
 }
 
-zmq::socket_t connected(zmq::context_t &context, zmq::socket_type type, const std::string &endpoint) {
+zmq::socket_t connected_peer(zmq::context_t &context, zmq::socket_type type, const std::string &endpoint) {
   zmq::socket_t socket(context, type);
   socket.set(zmq::sockopt::linger, 0);
   socket.set(zmq::sockopt::sndhwm, 2);
@@ -54,20 +54,20 @@ zmq::socket_t connected(zmq::context_t &context, zmq::socket_type type, const st
 }
 
 // Whether ZeroMQ has taken it; without, the pipe is full.
-bool try_send(zmq::socket_t &socket, BytesView frame) {
+bool try_to_send(zmq::socket_t &socket, BytesView frame) {
   return socket.send(zmq::const_buffer(frame.data(), frame.size()), zmq::send_flags::dontwait).has_value();
 }
 
 // What a thread of its own does until the end.
-class Flood {
+class PeerFlood {
 public:
-  template <class Run> explicit Flood(Run run) : thread_([this, run] { run(stop_); }) {}
-  ~Flood() {
+  template <class Run> explicit PeerFlood(Run run) : thread_([this, run] { run(stop_); }) {}
+  ~PeerFlood() {
     stop_ = true;
     thread_.join();
   }
-  Flood(const Flood &) = delete;
-  Flood &operator=(const Flood &) = delete;
+  PeerFlood(const PeerFlood &) = delete;
+  PeerFlood &operator=(const PeerFlood &) = delete;
 
 private:
   std::atomic<bool> stop_{false};
@@ -79,11 +79,11 @@ void send_large_bad_jobs(const WorkerProcess &worker, const std::atomic<bool> &s
   zmq::context_t context;
   std::deque<zmq::socket_t> sockets;
   for (int connection = 0; connection < 8; ++connection)
-    sockets.push_back(connected(context, zmq::socket_type::push, worker.jobs()));
+    sockets.push_back(connected_peer(context, zmq::socket_type::push, worker.jobs()));
   for (std::uint64_t number = 0; !stop; ++number) {
     Bytes bad(1024 * 1000, '\xC1');
     bad.replace(1, 8, reinterpret_cast<const char *>(&number), 8);
-    while (!stop && !try_send(sockets[number % sockets.size()], bad))
+    while (!stop && !try_to_send(sockets[number % sockets.size()], bad))
       std::this_thread::yield();
   }
 }
@@ -93,12 +93,12 @@ void ask_for_counts(const WorkerProcess &worker, const std::atomic<bool> &stop) 
   zmq::context_t context;
   std::deque<zmq::socket_t> peers;
   for (int peer = 0; peer < 2; ++peer)
-    peers.push_back(connected(context, zmq::socket_type::dealer, worker.replies()));
-  const Bytes count = wire::encode_query(SenderId{}, request_of({{"query", "count"}}));
+    peers.push_back(connected_peer(context, zmq::socket_type::dealer, worker.replies()));
+  const Bytes count = wire::encode_query(SenderId{}, query_request({{"query", "count"}}));
   while (!stop) {
     for (zmq::socket_t &peer : peers) {
       zmq::message_t answer;
-      try_send(peer, count);
+      try_to_send(peer, count);
       while (peer.recv(answer, zmq::recv_flags::dontwait)) {
       }
     }
@@ -118,8 +118,8 @@ TEST_CASE(
   std::uint64_t taken = 0;
   std::size_t stored = 0;
   {
-    const Flood flood([&](const std::atomic<bool> &stop) { send_large_bad_jobs(worker, stop); });
-    for (std::size_t job = 0; job < jobs || (taken = figure(worker, "messages")) < 100; ++job, ++stored)
+    const PeerFlood flood([&](const std::atomic<bool> &stop) { send_large_bad_jobs(worker, stop); });
+    for (std::size_t job = 0; job < jobs || (taken = stats_figure(worker, "messages")) < 100; ++job, ++stored)
       CHECK(good.deliver_one(job_bytes("good-" + std::to_string(job), {1})).outcome == Outcome::stored);
   }
   CHECK(worker.stop() == 0);
@@ -164,7 +164,7 @@ TEST_CASE("a stranger that says hello with ids by the thousand takes no replies 
       id.bytes[at] = static_cast<std::uint8_t>(number >> (8 * at));
     stranger.say(wire::encode_hello(id));
   }
-  CHECK(eventually([&] { return figure(worker, "greetings") > hellos; }));
+  CHECK(eventually([&] { return stats_figure(worker, "greetings") > hellos; }));
   CHECK(good.deliver_one(job_bytes("job", {1})).outcome == Outcome::stored);
   CHECK(worker.stop() == 0);
 }
@@ -174,12 +174,12 @@ TEST_CASE("while two peers have everything counted without end another reads eve
   WorkerProcess worker;
   worker.start();
   CHECK(run_command(worker.send({"--deadline", "5m"}), jobs_as_json("row", rows)).exit == 0);
-  const std::uint64_t before = figure(worker, "queries");
+  const std::uint64_t before = stats_figure(worker, "queries");
   {
-    const Flood flood([&](const std::atomic<bool> &stop) { ask_for_counts(worker, stop); });
+    const PeerFlood flood([&](const std::atomic<bool> &stop) { ask_for_counts(worker, stop); });
     std::size_t read = 0;
-    for (; read < 50 || figure(worker, "queries") < before + 500; ++read) {
-      const Bytes answer = ask(worker, request_of({{"query", "get"}, {"operation_id", "row-7"}}));
+    for (; read < 50 || stats_figure(worker, "queries") < before + 500; ++read) {
+      const Bytes answer = ask_worker(worker, query_request({{"query", "get"}, {"operation_id", "row-7"}}));
       CHECK(answer.find("committed") != Bytes::npos);
     }
     MESSAGE(read << " rows were read");
@@ -198,10 +198,10 @@ TEST_CASE("peers that do not read large answers hold one each and the worker's m
   worker.start({"--memory", "512MiB"});
   RawPeer producer(worker);
   producer.send(Bytes(1024 * 1000, '\xC1'));
-  REQUIRE(eventually([&] { return figure(worker, "invalid") == 1; }));
+  REQUIRE(eventually([&] { return stats_figure(worker, "invalid") == 1; }));
   const auto letters = dead_letters(worker.data());
   REQUIRE(letters.size() == 1);
-  const Bytes request = request_of({{"query", "dead-letters show"}, {"id", std::string(letters.front()["id"])}});
+  const Bytes request = query_request({{"query", "dead-letters show"}, {"id", std::string(letters.front()["id"])}});
   const Bytes query = wire::encode_query(SenderId{}, request);
 
   zmq::context_t context;
@@ -213,15 +213,15 @@ TEST_CASE("peers that do not read large answers hold one each and the worker's m
     socket.set(zmq::sockopt::rcvbuf, 4096);
     socket.connect(worker.replies());
   }
-  const std::uint64_t before = figure(worker, "queries");
+  const std::uint64_t before = stats_figure(worker, "queries");
   for (int ask_number = 1; ask_number <= asks; ++ask_number) {
     for (zmq::socket_t &socket : unread)
       socket.send(zmq::const_buffer(query.data(), query.size()), zmq::send_flags::none);
     // Each round when the one before was heard, so that all could be answered.
     const std::uint64_t all = before + static_cast<std::uint64_t>(peers) * static_cast<std::uint64_t>(ask_number);
-    REQUIRE(eventually([&] { return figure(worker, "queries") >= all; }));
+    REQUIRE(eventually([&] { return stats_figure(worker, "queries") >= all; }));
   }
-  CHECK(ask(worker, request).size() > 1024 * 1000);
+  CHECK(ask_worker(worker, request).size() > 1024 * 1000);
   MESSAGE("the worker held " << resident_max_mib(worker.process().id()) << " MiB");
   CHECK(resident_max_mib(worker.process().id()) < 512);
   CHECK(worker.stop() == 0);
