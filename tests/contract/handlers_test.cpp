@@ -455,20 +455,18 @@ TEST_CASE("a handler's table with a mistake is refused with its place in the fil
   CHECK(has(refused("[handlers]\na = 1\n"), "handlers.a"));
 }
 
-TEST_CASE("jobs that have failed or wait or are held leave no file of a lock behind") {
+TEST_CASE("jobs that were refused or used their receives up or are held leave no file of a lock behind") {
   Shop shop;
   shop.add("held", "exit 1", "concurrency = 16\nexternal = true\nowner = \"treasury\"\n");
-  shop.add("waits", "exit 1", "concurrency = 4\nbackoff = \"1h\"\nbackoff-max = \"1h\"\n");
+  shop.add("exhausted", "exit 1", "concurrency = 4\nmax-receive-count = 2\n");
   shop.add("fails", "exit 65", "concurrency = 4\n");
-  shop.start();
+  shop.start({"--memory", "1GiB"});
   const auto files = [&] {
     return std::distance(std::filesystem::directory_iterator(shop.worker.data() / "handler-locks"), {});
   };
-  CHECK(shop.send(jobs_of("held", 250) + jobs_of("waits", 25) + jobs_of("fails", 25), {"--deadline", "1s"}).exit == 75);
-  CHECK(eventually([&] {
-    return shop.stat("queue_held") == "250" && shop.stat("queue_tried_again") == "25" &&
-           shop.stat("queue_refused") == "25";
-  }));
+  CHECK(shop.send(jobs_of("held", 250) + jobs_of("exhausted", 25) + jobs_of("fails", 25), {"--deadline", "1s"}).exit ==
+        75);
+  CHECK(eventually([&] { return shop.stat("queue_held") == "250" && shop.stat("queue_refused") == "50"; }));
   CHECK(files() == 0);
   CHECK(shop.worker.stop() == 0);
 }
