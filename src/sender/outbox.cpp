@@ -288,7 +288,7 @@ Result<void> Outbox::open_database() {
   if (!status.ok()) return tl::unexpected(check_->violation() ? lost(*check_->violation()) : error_of(status, path()));
   db_.reset(db);
   place_->settle();
-  store::drop_deletions(*db_, families_);
+  store::merge_leftovers(*db_, families_);
   auto claims = store::read_claims(*db_, families_[1]);
   if (!claims) return tl::unexpected(claims.error());
   claims_ = *claims;
@@ -301,7 +301,9 @@ Result<void> Outbox::open_database() {
 
 // The mark first, then the batch with which the outbox has this boot and this identity.
 Result<void> Outbox::begin_boot() {
-  auto content = store::content_of_boot(check_->known(), *check_, *db_, claims_.boots + 1, accept_loss_);
+  if (!claims_.boots) return tl::unexpected(damaged("the row 'boots' of 'meta'"));
+  const std::uint64_t boot = *claims_.boots + 1;
+  auto content = store::content_of_boot(check_->known(), *check_, *db_, boot, accept_loss_);
   if (!content) return tl::unexpected(content.error());
   const store::StoreIdentity identity = claims_.identity.value_or(draw_identity());
   auto mark = store::DurableMark::create(directory_, store::outbox_mark_name, std::move(*content));
@@ -313,7 +315,7 @@ Result<void> Outbox::begin_boot() {
   if (status.ok()) status = batch.Put(families_[1], "sender_id", Bytes(id_.view()));
   if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(number_of(found_.last_sequence)));
   if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::identity_name), Bytes(identity.view()));
-  if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::boots_name), encoded(claims_.boots + 1));
+  if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::boots_name), encoded(boot));
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
   if (auto written = write_marked(batch); !written) return written;
   return mark_->adopt(identity);

@@ -218,7 +218,7 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
   if (read_only_) return {};
   place_->settle();
   watch_->watch(mark_, *db_);
-  drop_deletions(*db_, families_);
+  merge_leftovers(*db_, families_);
   // RocksDB makes the names inside its folder durable, and not the folder's own.
   return sync_directory(options.directory);
 }

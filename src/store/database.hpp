@@ -75,7 +75,10 @@ public:
   void mark_all_durable();
 
   // Whether the mark covers all that can be read.
-  [[nodiscard]] bool mark_covers_all() const { return db_->GetLatestSequenceNumber() <= mark_.sequence(); }
+  [[nodiscard]] bool mark_covers_all() const {
+    const std::uint64_t last = db_->GetLatestSequenceNumber();
+    return last <= mark_.sequence() || check_->ends_with(last, mark_.sequence());
+  }
 
   // Whether what was synced is where the next opening will look for it. Call before anything is acknowledged.
   [[nodiscard]] Result<void> check_place() const { return place_->check(); }

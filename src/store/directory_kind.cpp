@@ -6,6 +6,8 @@
 
 #include <rocksdb/db.h>
 
+#include "store/durable_mark.hpp"
+
 namespace onced::store {
 namespace {
 
@@ -23,8 +25,8 @@ Error wrong_kind(DirectoryKind kind, const std::filesystem::path &directory) {
     break;
   case DirectoryKind::outbox:
     error.cause = "is the outbox of a sender";
-    error.remedy =
-        "to go on with the jobs in it: onced send --outbox " + directory.string() + "; give a worker another --data";
+    error.remedy = "to go on with the jobs in it: onced send --resume --outbox " + directory.string() +
+                   "; give a worker another --data";
     break;
   case DirectoryKind::record:
     error.cause = "is the record of a rehearsal";
@@ -54,7 +56,8 @@ DirectoryKind kind_of_directory(const std::filesystem::path &directory) {
     if (has("operations")) return DirectoryKind::worker;
     if (has("meta")) return DirectoryKind::outbox;
   }
-  return std::filesystem::exists(directory / "durable.mark", error) ? DirectoryKind::worker : DirectoryKind::none;
+  if (std::filesystem::exists(directory / store_mark_name, error)) return DirectoryKind::worker;
+  return std::filesystem::exists(directory / outbox_mark_name, error) ? DirectoryKind::outbox : DirectoryKind::none;
 }
 
 Result<void> expect_kind(DirectoryKind expected, const std::filesystem::path &directory) {

@@ -48,6 +48,7 @@ rocksdb::WalFilter::WalProcessingOption LogCheck::LogRecordFound(unsigned long l
     return WalProcessingOption::kCorruptedRecord;
   }
   const std::uint64_t last = first + rows - 1;
+  last_record_ = first;
   if (read_.empty() || read_.back().number != number) {
     read_.push_back({.number = number, .first = first, .last = last, .whole_to = last});
     return WalProcessingOption::kContinueProcessing;
@@ -136,7 +137,7 @@ Result<Claims> read_claims(rocksdb::DB &database, rocksdb::ColumnFamilyHandle *m
   if (status.ok()) claims.identity = StoreIdentity::from(value);
   status = database.Get(rocksdb::ReadOptions(), meta, slice_of(boots_name), &value);
   if (!status.ok() && !status.IsNotFound()) return tl::unexpected(status_error(status, database.GetName()));
-  if (status.ok()) claims.boots = RecordDecoder().number(value).value_or(0);
+  claims.boots = status.ok() ? RecordDecoder().number(value) : 0;
   return claims;
 }
 
@@ -155,14 +156,14 @@ std::optional<std::string> another_database(const MarkContent &known, const Clai
 
 // The mark is raised before the first batch of a boot, so it may be ahead by one boot that wrote nothing.
 std::optional<std::string> another_boot(const MarkContent &known, const Claims &claims) {
-  if (known.older) return std::nullopt;
-  if (claims.boots > known.boot) {
+  if (known.older || !claims.boots) return std::nullopt; // who reads a damaged row for itself says so
+  if (*claims.boots > known.boot) {
     return "the mark is older than the database: it ends with " + boot_text(known.boot) + ", and the database with " +
-           boot_text(claims.boots);
+           boot_text(*claims.boots);
   }
   const bool wrote = known.newest.number != 0 && known.sequence >= known.newest.first;
-  if (claims.boots + (wrote ? 0 : 1) < known.boot) {
-    return "the database is older than the mark: it ends with " + boot_text(claims.boots) + ", and the mark with " +
+  if (*claims.boots + (wrote ? 0 : 1) < known.boot) {
+    return "the database is older than the mark: it ends with " + boot_text(*claims.boots) + ", and the mark with " +
            boot_text(known.boot);
   }
   return std::nullopt;

@@ -36,6 +36,12 @@ public:
   // What the mark knows and was not read, or nothing. Logs below `first_needed` may be gone: their rows are in tables.
   [[nodiscard]] std::optional<std::string> missing(std::uint64_t first_needed) const;
 
+  // Whether the last record that was read ends with row `last`, and a mark at `synced` covers that record: a mark names
+  // the first row of the record that was synced last.
+  [[nodiscard]] bool ends_with(std::uint64_t last, std::uint64_t synced) const {
+    return !read_.empty() && read_.back().last == last && last_record_ <= synced;
+  }
+
   // The logs that were read, by their numbers, as far as each is without a gap.
   [[nodiscard]] std::vector<LogSpan> logs_read() const;
 
@@ -63,18 +69,18 @@ private:
   MarkContent known_;
   bool accept_loss_;
   std::uint64_t first_needed_ = 0;
-  std::vector<ReadLog> read_; // by their numbers
+  std::vector<ReadLog> read_;     // by their numbers
+  std::uint64_t last_record_ = 0; // the first row of the last record that was read
   std::optional<std::string> violation_;
 };
 
 // What a database says of itself in its family `meta`.
 struct Claims {
   std::optional<StoreIdentity> identity; // nothing: it is of a format of before
-  std::uint64_t boots = 0;               // that were begun
+  std::optional<std::uint64_t> boots;    // that were begun; nothing: the row is damaged
 };
 
-// Errors: `corrupt` and `store_unavailable`, as RocksDB says them of the look-up. Bytes that are no such row claim
-// nothing; who reads them for themselves finds them damaged.
+// Errors: `corrupt` and `store_unavailable`, as RocksDB says them of the look-up. Damaged rows claim nothing.
 [[nodiscard]] Result<Claims> read_claims(rocksdb::DB &database, rocksdb::ColumnFamilyHandle *meta);
 
 // Why the database is not the one that the mark knows, or has less than the mark knows; nothing where it has all.

@@ -142,28 +142,49 @@ std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_p
           {"relay", family(cache, 8 * mebibyte)}};
 }
 
-void drop_deletions(rocksdb::DB &database, const std::vector<rocksdb::ColumnFamilyHandle *> &families) {
-  constexpr std::size_t tables_max = 8;
-  for (auto *family : families) {
-    rocksdb::ColumnFamilyMetaData tables;
-    database.GetColumnFamilyMetaData(family, &tables);
-    std::size_t found = 0;
-    std::string first;
-    std::string last;
-    for (const auto &level : tables.levels) {
-      for (const auto &table : level.files) {
-        if (table.num_entries == 0 || table.num_deletions != table.num_entries) continue;
-        if (found == 0 || table.smallestkey < first) first = table.smallestkey;
-        if (found == 0 || table.largestkey > last) last = table.largestkey;
-        ++found;
-      }
+namespace {
+
+// What of a family's tables are many and small.
+struct Leftovers {
+  std::size_t deletions = 0; // tables of nothing but deletions, between these keys
+  std::string first;
+  std::string last;
+  std::size_t small = 0;
+  std::uint64_t bytes = 0; // of all tables
+};
+
+Leftovers leftovers_of(rocksdb::DB &database, rocksdb::ColumnFamilyHandle *family) {
+  constexpr std::uint64_t small_bytes = 64UL * 1024;
+  Leftovers found;
+  rocksdb::ColumnFamilyMetaData tables;
+  database.GetColumnFamilyMetaData(family, &tables);
+  for (const auto &level : tables.levels) {
+    for (const auto &table : level.files) {
+      found.bytes += table.size;
+      found.small += table.size < small_bytes ? 1 : 0;
+      if (table.num_entries == 0 || table.num_deletions != table.num_entries) continue;
+      if (found.deletions == 0 || table.smallestkey < found.first) found.first = table.smallestkey;
+      if (found.deletions == 0 || table.largestkey > found.last) found.last = table.largestkey;
+      ++found.deletions;
     }
-    if (found <= tables_max) continue;
+  }
+  return found;
+}
+
+} // namespace
+
+void merge_leftovers(rocksdb::DB &database, const std::vector<rocksdb::ColumnFamilyHandle *> &families) {
+  constexpr std::size_t tables_max = 8;
+  constexpr std::uint64_t merged_whole_max = 32 * mebibyte; // in a larger family a new table meets others
+  for (auto *family : families) {
+    const Leftovers found = leftovers_of(database, family);
+    const bool whole = found.small > tables_max && found.bytes <= merged_whole_max;
+    if (!whole && found.deletions <= tables_max) continue;
     rocksdb::CompactRangeOptions options;
     options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-    const rocksdb::Slice begin(first);
-    const rocksdb::Slice end(last);
-    database.CompactRange(options, family, &begin, &end).PermitUncheckedError();
+    const rocksdb::Slice first(found.first);
+    const rocksdb::Slice last(found.last);
+    database.CompactRange(options, family, whole ? nullptr : &first, whole ? nullptr : &last).PermitUncheckedError();
   }
 }
 

@@ -29,9 +29,10 @@ void tune_for_looking(rocksdb::DBOptions &db, std::vector<rocksdb::ColumnFamilyD
 [[nodiscard]] std::vector<rocksdb::ColumnFamilyDescriptor>
 column_families(const std::shared_ptr<rocksdb::Cache> &cache);
 
-// Merges tables of nothing but deletions where there are many: each short run may leave one of a single deletion, which
-// RocksDB moves to the last level as it is. Takes as long as it takes to rewrite what lies between their keys. A merge
-// that fails is RocksDB's background error.
-void drop_deletions(rocksdb::DB &database, const std::vector<rocksdb::ColumnFamilyHandle *> &families);
+// Merges the tables that many short runs have left: each opening writes out what it recovers, as a table of a few rows
+// or of a single deletion, and RocksDB moves a table that meets no other to the last level as it is. Rewrites at most
+// 32 MiB of a family, or what lies between the keys of such deletions. A merge that fails is RocksDB's background
+// error.
+void merge_leftovers(rocksdb::DB &database, const std::vector<rocksdb::ColumnFamilyHandle *> &families);
 
 } // namespace onced::store

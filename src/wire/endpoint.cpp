@@ -15,7 +15,6 @@ namespace onced::wire {
 namespace {
 
 constexpr std::string_view tcp = "tcp://";
-constexpr std::string_view ipc = "ipc://";
 // What the address of a Unix socket holds, less the byte that ends it.
 constexpr std::size_t ipc_path_bytes_max = 107;
 constexpr std::uint64_t port_max = 65'535;
@@ -26,7 +25,7 @@ tl::unexpected<Error> wrong(const std::string &text, std::string cause, std::str
 }
 
 Result<Endpoint> read_ipc(const std::string &text) {
-  const std::size_t bytes = text.size() - ipc.size();
+  const std::size_t bytes = text.size() - ipc_scheme.size();
   if (bytes == 0) return wrong(text, "it has no path", "give a path, such as ipc:///run/onced/jobs");
   if (text.find('\0') != std::string::npos) return wrong(text, "its path has a NUL", "give a path of a socket");
   if (bytes > ipc_path_bytes_max) {
@@ -105,7 +104,7 @@ Result<Endpoint> read_tcp(const std::string &text, EndpointUse use) {
 } // namespace
 
 Result<Endpoint> read_endpoint(const std::string &text, EndpointUse use) {
-  if (text.starts_with(ipc)) return read_ipc(text);
+  if (text.starts_with(ipc_scheme)) return read_ipc(text);
   if (text.starts_with(tcp)) return read_tcp(text, use);
   return wrong(text, "it begins with neither tcp:// nor ipc://",
                "give an endpoint such as tcp://127.0.0.1:5570 or ipc:///run/onced/jobs");

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "onced/error.hpp"
 
 namespace onced::wire {
+
+// What the endpoint of a socket in the file system begins with; the path follows.
+inline constexpr std::string_view ipc_scheme = "ipc://";
 
 // What an endpoint is for: a socket is bound to it, or connects to it.
 enum class EndpointUse { bind, connect };

@@ -12,12 +12,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "wire/endpoint.hpp"
+
 namespace onced::wire {
 namespace {
 
 using store::Descriptor;
-
-constexpr std::string_view ipc = "ipc://";
 
 Error unusable(const std::string &endpoint, std::string cause, std::string remedy) {
   return {.code = ErrorCode::endpoint, .concerns = endpoint, .cause = std::move(cause), .remedy = std::move(remedy)};
@@ -59,8 +59,8 @@ Result<void> check_path(const std::string &endpoint, const std::string &path) {
 } // namespace
 
 Result<EndpointLock> EndpointLock::take(const std::string &endpoint) {
-  if (!endpoint.starts_with(ipc)) return EndpointLock();
-  const std::string path = endpoint.substr(ipc.size());
+  if (!endpoint.starts_with(ipc_scheme)) return EndpointLock();
+  const std::string path = endpoint.substr(ipc_scheme.size());
   if (path.empty() || path.front() == '@' || path == "*") return EndpointLock();
   const std::string lock_path = path + ".lock";
   Descriptor file(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));

@@ -14,6 +14,7 @@
 #include "job/messagepack.hpp"
 #include "onced/digest.hpp"
 #include "support/faulty_environment.hpp"
+#include "support/file_content.hpp"
 #include "support/raw_database.hpp"
 #include "support/temp_directory.hpp"
 
@@ -192,6 +193,7 @@ TEST_CASE("a log with a torn tail opens with the jobs before it") {
   OutboxScene scene;
   scene.open();
   scene.append(1, 1);
+  const std::string mark = content_of(scene.directory / "outbox.mark"); // a write that is torn is not marked
   scene.append(2, 2);
   const auto copy = scene.temp.path() / "copy"; // as kill -9 leaves it: closing would flush nothing, but write a lot
   std::filesystem::copy(scene.directory, copy, std::filesystem::copy_options::recursive);
@@ -202,6 +204,7 @@ TEST_CASE("a log with a torn tail opens with the jobs before it") {
   }
   REQUIRE(!log.empty());
   std::filesystem::resize_file(log, std::filesystem::file_size(log) - 3);
+  std::ofstream(copy / "outbox.mark", std::ios::binary | std::ios::trunc) << mark;
   scene.directory = copy;
   scene.open();
   CHECK(scene.sequences() == "1");

@@ -102,7 +102,7 @@ TEST_CASE("a log that is followed by another is complete as far as it is known t
   CHECK(read_again(directory).complete.back() == LogSpan{.number = 17, .first = 101, .last = 130});
   mark->begin_log(18, 500); // it is known
   mark->begin_log(19, 200);
-  CHECK(read_again(directory).complete.back() == LogSpan{.number = 18, .first = 151, .last = 150}); // nothing is
+  CHECK(read_again(directory).complete.size() == 2); // nothing of it is
   mark->advance(145);
   CHECK(read_again(directory).complete.at(1) == LogSpan{.number = 17, .first = 101, .last = 145});
   mark->advance(220); // and so all that is below
