@@ -108,7 +108,7 @@ TEST_CASE("a pending job that comes again is accepted again and writes nothing a
     CHECK(harness.commit_one(slow_job("a")).outcome == Outcome::accepted);
   const QueueRows after(harness);
   CHECK(after == before);
-  CHECK(after.sequence == before.sequence + 2); // the opening between them wrote `format` and `boots`
+  CHECK(after.sequence == before.sequence + 3); // the opening between them wrote `format`, `boots`, `identity`
   CHECK(harness.queued(key_of("a")).receives == 1);
 }
 
