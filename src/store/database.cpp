@@ -146,7 +146,9 @@ Result<std::unique_ptr<Database>> Database::open_for(Purpose purpose, const Stor
   }
   auto mark = open_mark(options, path);
   if (!mark) return tl::unexpected(mark.error());
-  if (!options.read_only && !options.accept_loss && database_exists(path)) {
+  // A database of which no boot was begun holds nothing, and may lack families: its making was cut short.
+  const bool was_begun = mark->content().boot > 0 || mark->sequence() > 0;
+  if (!options.read_only && !options.accept_loss && was_begun && database_exists(path)) {
     if (auto looked = look_first(options); !looked) return tl::unexpected(looked.error());
   }
   std::unique_ptr<Database> database(new Database(path, options, std::move(*mark)));
