@@ -461,9 +461,7 @@ TEST_CASE("jobs that were refused or used their receives up or are held leave no
   shop.add("exhausted", "exit 1", "concurrency = 4\nmax-receive-count = 2\n");
   shop.add("fails", "exit 65", "concurrency = 4\n");
   shop.start({"--memory", "1GiB"});
-  const auto files = [&] {
-    return std::distance(std::filesystem::directory_iterator(shop.worker.data() / "handler-locks"), {});
-  };
+  const auto files = [&] { return files_in(shop.worker.data() / "handler-locks"); };
   CHECK(shop.send(jobs_of("held", 250) + jobs_of("exhausted", 25) + jobs_of("fails", 25), {"--deadline", "1s"}).exit ==
         75);
   CHECK(eventually([&] { return shop.stat("queue_held") == "250" && shop.stat("queue_refused") == "50"; }));

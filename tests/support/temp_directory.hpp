@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -34,5 +36,10 @@ private:
   std::filesystem::path path_;
   bool owned_ = true;
 };
+
+// How many entries a folder has.
+inline std::ptrdiff_t files_in(const std::filesystem::path &folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
 
 } // namespace onced::testing

@@ -46,6 +46,7 @@ using onced::queue::CommandWatch;
 using onced::queue::lock_is_free;
 using onced::queue::NotStarted;
 using onced::store::Descriptor;
+using onced::testing::files_in;
 using onced::testing::TempDirectory;
 using Lines = std::vector<std::string>;
 using EndsAs = CommandEnd::Outcome;
@@ -76,10 +77,6 @@ std::string content_of(const std::filesystem::path &file) {
   std::string line;
   std::getline(stream, line);
   return line;
-}
-
-std::ptrdiff_t files_in(const std::filesystem::path &folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
 }
 
 // Whether it has ended, be it that nobody has waited for it yet.

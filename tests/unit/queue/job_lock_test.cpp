@@ -19,15 +19,8 @@ using onced::queue::JobLocks;
 using onced::queue::lock_is_free;
 using onced::queue::remove_lock;
 using onced::queue::take_lock;
+using onced::testing::files_in;
 using onced::testing::TempDirectory;
-
-namespace {
-
-std::ptrdiff_t files_in(const std::filesystem::path &folder) {
-  return std::distance(std::filesystem::directory_iterator(folder), {});
-}
-
-} // namespace
 
 TEST_CASE("a lock is free until it is taken and again once it is given up") {
   const TempDirectory directory;

@@ -188,8 +188,7 @@ TEST_CASE("three hundred short runs of an outbox leave no more than forty") {
                 ->append(std::vector<OutboxJob>{{sequence, Digester().tag(job), WallTime{}, job}}, sequence)
                 .has_value());
     REQUIRE((*outbox)->remove(std::vector<Sequence>{sequence}).has_value());
-    const auto files = static_cast<std::size_t>(
-        std::distance(fs::directory_iterator(scene.directory / "db"), fs::directory_iterator()));
+    const auto files = static_cast<std::size_t>(files_in(scene.directory / "db"));
     std::size_t &most = run < 40 ? early : late;
     most = std::max(most, files);
   }
