@@ -37,4 +37,13 @@ inline std::string problem_of(const Error &error) {
   return {check, CLI::detail::to_string(least) + " to " + CLI::detail::to_string(most)};
 }
 
+// For a size with its unit: CLI::AsSizeValue passes over blanks. A transformation, so that it may stand before that
+// one.
+[[nodiscard]] inline CLI::Validator without_blanks() {
+  const auto check = [](const std::string &text) {
+    return text.find_first_of(" \t\n\r\f\v") == std::string::npos ? std::string() : "'" + text + "' has blanks";
+  };
+  return {check, ""};
+}
+
 } // namespace onced::bench

@@ -536,7 +536,7 @@ void add_rehearse(Commands &commands, CLI::App &root) {
                "The commands that the rerun's plan names may be run; without it they are only shown");
   app.add_option("--review", options->review, "Write a decision into a record that fits together; with the next three")
       ->type_name("DIR");
-  app.add_option("--by", options->by, "Who has reviewed it")->type_name("NAME");
+  app.add_option("--by", options->by, "Who has reviewed it")->type_name("WHO");
   app.add_option("--decision", options->decision, "accepted or rejected")->type_name("DECISION");
   app.add_option("--note", options->note, "Why; needed unless a passed record is accepted")->type_name("TEXT");
   command.run = [options](Output &output) { return run_rehearse(*options, output); };

@@ -75,6 +75,7 @@ void add_options(CLI::App &app, Options &options) {
                  "As of a worker, which gives the store its share of it "
                  "(default 512MiB)")
       ->transform(CLI::AsSizeValue(false))
+      ->transform(onced::bench::without_blanks()) // the last is the first to be asked
       ->check(onced::bench::whole(1, std::uint64_t{1} << 50))
       ->type_name("SIZE");
   app.add_option("--seed", options.setting.seed, "Of ids, and of what is delivered")

@@ -116,10 +116,10 @@ Result<DirectoryLock> DirectoryLock::take(const std::filesystem::path &directory
   const auto lock_path = path / lock_file_name;
   const int flags = (exclusive ? O_RDWR | O_CREAT : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC;
   Descriptor descriptor(::openat(folder.number(), lock_file_name.data(), flags, 0600));
-  if (!descriptor.is_open()) return tl::unexpected(opening_error(path, exclusive));
+  if (!descriptor.is_open()) return tl::unexpected(opening_error(directory, exclusive));
   if (::flock(descriptor.number(), (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return tl::unexpected(system_error(lock_path, "lock"));
-    return tl::unexpected(held_error(path, descriptor.number()));
+    return tl::unexpected(held_error(directory, descriptor.number()));
   }
   if (exclusive) {
     if (auto written = write_holder(descriptor.number(), lock_path); !written) return tl::unexpected(written.error());

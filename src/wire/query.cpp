@@ -97,7 +97,7 @@ void add_pair(Bytes &map, std::string_view name, std::string_view value) {
   const auto head = static_cast<unsigned char>(map.front());
   const bool is_fixmap = (head & 0xF0U) == fixmap;
   std::size_t pairs = head & 0x0FU;
-  if (!is_fixmap) pairs = (static_cast<unsigned char>(map[1]) << 8U) | static_cast<unsigned char>(map[2]);
+  if (!is_fixmap) pairs = (std::size_t{static_cast<unsigned char>(map[1])} << 8U) | static_cast<unsigned char>(map[2]);
   ONCED_CHECK(is_fixmap || head == 0xDEU);
   Bytes out;
   Writer(out).map(pairs + 1).raw(BytesView(map).substr(is_fixmap ? 1 : 3)).string(name).string(value);

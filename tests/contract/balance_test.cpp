@@ -97,7 +97,9 @@ TEST_CASE("every delivery is counted once as what became of it") {
                                  {"accepted", 0},
                                  {"busy", 1},
                                  {"unknown", 0},
-                                 {"dropped", 1}});
+                                 {"dropped", 1},
+                                 {"queue_handled", 0},
+                                 {"queue_refused", 0}});
 }
 
 TEST_CASE("the balance holds at ten drains in the middle of jobs of every kind and garbage at a full cap") {

@@ -1,6 +1,7 @@
 // The same key with another intent: the first one wins, and the other is kept as a dead letter.
 #include <doctest/doctest.h>
 
+#include "onced/digest.hpp"
 #include "support/job_bytes.hpp"
 #include "support/raw_peer.hpp"
 
@@ -35,7 +36,8 @@ void check_conflict_kept(const WorkerProcess &worker, const std::string &deliver
   CHECK(letter["offered_digest"].size() == 64);
   CHECK(letter["offered_digest"] != row["digest"]);
   CHECK(letter["deliveries"] == deliveries);
-  CHECK(letter["sender"] == to_hex(sender_id(0x11).view()));
+  CHECK(letter["sender"] == handle_of(sender_id(0x11)));
+  CHECK(letter["sender_id"] == to_hex(sender_id(0x11).view()));
 }
 
 } // namespace

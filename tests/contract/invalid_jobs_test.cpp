@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "contract/hostile_bytes.hpp"
+#include "onced/digest.hpp"
 #include "support/raw_peer.hpp"
 
 using namespace onced;
@@ -45,7 +46,7 @@ TEST_CASE("the dead letter of each invalid job keeps its bytes and its reason") 
   for (const Line &letter : dead_letters(worker.data())) {
     CHECK(letter["reason"] == "invalid");
     CHECK(letter["deliveries"] == "1");
-    CHECK(letter["sender"] == to_hex(sender_id(0x11).view()));
+    CHECK(letter["sender"] == handle_of(sender_id(0x11)));
     kept[letter["bytes"]] = letter["detail"];
   }
   CHECK(kept == sent);

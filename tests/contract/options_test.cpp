@@ -43,9 +43,10 @@ const std::vector<Arguments> commands{{"serve"},
                                       {"bench"},
                                       {"rehearse"}};
 
-// The types of values that are no numbers.
+// The types of values that are no numbers; `Needs` stands where a flag needs another option.
 const std::set<std::string> words_and_files{
-    "FILE", "DIR", "ENDPOINT", "TEXT", "WHO", "JSON", "SCENARIO", "text|json", "fsync|page-cache", "json|prometheus"};
+    "FILE",  "DIR",       "ENDPOINT",         "TEXT",           "WHO", "JSON", "SCENARIO", "GROUP", "DECISION",
+    "Needs", "text|json", "fsync|page-cache", "json|prometheus"};
 
 std::vector<Option> options_in(const Arguments &command, const std::string &help) {
   static const std::regex line(R"((?:^|\n)  (?:-\w,)?(--[a-z-]+) ([^\s:=]+))");
