@@ -22,7 +22,7 @@ constexpr std::size_t bytes_of_form_1 = 24;
 constexpr std::size_t bytes_of_form_2 = 1056;
 constexpr std::size_t logs_at_of_form_2 = 32;
 constexpr std::size_t state_at = 3 * sector_bytes;
-constexpr std::size_t state_bytes = magic.size() + StoreIdentity::size + 3 * word_bytes;
+constexpr std::size_t state_bytes = magic.size() + StoreIdentity::size + 4 * word_bytes;
 constexpr std::size_t sequence_at = 4 * sector_bytes;
 constexpr std::size_t logs_at = 5 * sector_bytes;
 constexpr std::size_t log_bytes = 4 * word_bytes; // number, first, last, check
@@ -59,6 +59,7 @@ std::string encode_state(const MarkContent &content, Digester &digester) {
   append(record, content.boot);
   append(record, content.newest.number);
   append(record, content.newest.first);
+  append(record, content.boot_log);
   return checked(std::move(record), digester);
 }
 
@@ -102,6 +103,7 @@ std::optional<MarkContent> decode(BytesView bytes, Digester &digester) {
   at += StoreIdentity::size;
   content.boot = number_at(bytes, at);
   content.newest = {.number = number_at(bytes, at + word_bytes), .first = number_at(bytes, at + 2 * word_bytes)};
+  content.boot_log = number_at(bytes, at + 3 * word_bytes);
   content.sequence = number_at(bytes, sequence_at);
   for (at = logs_at; at < file_bytes; at += log_bytes) {
     if (bytes.substr(at, log_bytes).find_first_not_of('\0') == BytesView::npos) continue; // none

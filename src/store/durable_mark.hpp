@@ -35,6 +35,7 @@ struct MarkContent {
   StoreIdentity identity;        // zeros: none yet
   std::uint64_t boot = 0;        // the highest that was begun
   LogSpan newest;                // the log that was written last, as far as is known; its `last` is not used
+  std::uint64_t boot_log = 0;    // the first log of that boot: all of the logs before it went into tables
   std::uint64_t sequence = 0;    // the last that is known to be on stable storage
   std::vector<LogSpan> complete; // logs that nothing is added to any more, by their numbers
   // Of a mark of an older form alone, which knows neither identity nor boot: complete logs by their bytes.

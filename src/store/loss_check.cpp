@@ -91,10 +91,14 @@ std::vector<LogSpan> LogCheck::logs_read() const {
   return logs;
 }
 
-std::optional<std::string> LogCheck::missing(std::uint64_t first_needed) const {
-  first_needed = std::max(first_needed, first_needed_);
+std::optional<std::string> LogCheck::missing(std::uint64_t first_kept) const {
+  const std::uint64_t first_needed = std::max(first_kept, first_needed_);
   for (const LogSpan &log : known_.complete) {
-    if (log.number < first_needed || log.last < log.first) continue;
+    // Once a boot has begun, each family says of the logs before it that they are in tables. A family that does not has
+    // lost a table, since MANIFEST was cut short; RocksDB's own word, which covers all families, may stand before the
+    // cut.
+    const bool is_of_earlier_boot = first_needed_ != 0 && log.number < known_.boot_log;
+    if (log.number < (is_of_earlier_boot ? first_needed_ : first_needed) || log.last < log.first) continue;
     if (auto text = missing_of(log)) return text;
   }
   if (known_.newest.number == 0 || known_.sequence < known_.newest.first) return std::nullopt;
@@ -196,6 +200,7 @@ Result<MarkContent> content_of_boot(const MarkContent &known, const LogCheck &ch
   content.boot = boot;
   content.sequence = database.GetLatestSequenceNumber();
   content.newest = {.number = log->LogNumber(), .first = content.sequence + 1};
+  content.boot_log = log->LogNumber();
   if (!forget) content.complete = known.complete;
   const auto put = [&](const LogSpan &span) {
     std::erase_if(content.complete, [&](const LogSpan &other) { return other.number == span.number; });

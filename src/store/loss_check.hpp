@@ -33,8 +33,9 @@ public:
   // sequence numbers go back.
   [[nodiscard]] const std::optional<std::string> &violation() const { return violation_; }
 
-  // What the mark knows and was not read, or nothing. Logs below `first_needed` may be gone: their rows are in tables.
-  [[nodiscard]] std::optional<std::string> missing(std::uint64_t first_needed) const;
+  // What the mark knows and was not read, or nothing. RocksDB says that the logs below `first_kept` may be gone, since
+  // their rows are in tables.
+  [[nodiscard]] std::optional<std::string> missing(std::uint64_t first_kept) const;
 
   // Whether the last record that was read ends with row `last`, and a mark at `synced` covers that record: a mark names
   // the first row of the record that was synced last.
@@ -68,9 +69,9 @@ private:
 
   MarkContent known_;
   bool accept_loss_;
-  std::uint64_t first_needed_ = 0;
-  std::vector<ReadLog> read_;     // by their numbers
-  std::uint64_t last_record_ = 0; // the first row of the last record that was read
+  std::uint64_t first_needed_ = 0; // by some family, as MANIFEST says of each; 0: no log was read
+  std::vector<ReadLog> read_;      // by their numbers
+  std::uint64_t last_record_ = 0;  // the first row of the last record that was read
   std::optional<std::string> violation_;
 };
 

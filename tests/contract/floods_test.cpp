@@ -197,8 +197,8 @@ TEST_CASE("peers that do not read large answers hold one each and the worker's m
   WorkerProcess worker;
   worker.start({"--memory", "512MiB"});
   RawPeer producer(worker);
-  producer.send(Bytes(1024 * 1000, '\xC1'));
-  REQUIRE(eventually([&] { return stats_figure(worker, "invalid") == 1; }));
+  producer.greet();
+  REQUIRE(outcomes_of(producer.deliver({Bytes(1024 * 1000, '\xC1')})) == "invalid");
   const auto letters = dead_letters(worker.data());
   REQUIRE(letters.size() == 1);
   const Bytes request = query_request({{"query", "dead-letters show"}, {"id", std::string(letters.front()["id"])}});
@@ -221,8 +221,7 @@ TEST_CASE("peers that do not read large answers hold one each and the worker's m
     const std::uint64_t all = before + static_cast<std::uint64_t>(peers) * static_cast<std::uint64_t>(ask_number);
     REQUIRE(eventually([&] { return stats_figure(worker, "queries") >= all; }));
   }
-  const Bytes answer = ask_worker(worker, request);
-  CHECK_MESSAGE(answer.size() > 1024 * 1000, answer.substr(0, 400));
+  CHECK(ask_worker(worker, request).size() > 1024 * 1000);
   MESSAGE("the worker held " << resident_max_mib(worker.process().id()) << " MiB");
   CHECK(resident_max_mib(worker.process().id()) < 512);
   CHECK(worker.stop() == 0);

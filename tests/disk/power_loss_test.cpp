@@ -63,7 +63,7 @@ TEST_CASE("what an opening finds after a death outlives a power cut after it") {
 }
 
 TEST_CASE("the control without syncs loses what it acknowledged") {
-  const Tally tally = campaign(store_workload(), cut_in_page_cache_mode);
+  const Tally tally = campaign(store_workload(), cut_in_page_cache_mode, Durability::page_cache);
   MESSAGE("store in page-cache mode: " << tally.describe());
   CHECK(tally.lost > 0);
 }

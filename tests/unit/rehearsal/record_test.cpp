@@ -695,7 +695,8 @@ TEST_CASE("a review seals the record as it was and an edit of either is found") 
     Json edited = record;
     edited.at(Json::json_pointer(pointer)) = value;
     const std::string problems = "\n" + problems_of(edited);
-    CHECK_MESSAGE(problems.find("\n" + problem) != std::string::npos, pointer, ":", problems);
+    const std::string at = pointer + ":" + problems;
+    CHECK_MESSAGE(problems.find("\n" + problem) != std::string::npos, at);
   }
 }
 

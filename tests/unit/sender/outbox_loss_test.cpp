@@ -75,7 +75,9 @@ TEST_CASE("an outbox whose log has lost its end is refused until that is accepte
       {"one byte is gone",
        [](const fs::path &log, const LogRecord &last) { fs::resize_file(log, last.begin + last.bytes - 1); }},
       {"it is gone", [](const fs::path &log, const LogRecord &) { fs::remove(log); }}};
-  for (const auto &[name, damage] : damages) {
+  for (const auto &each : damages) {
+    const std::string &name = each.first;
+    const auto &damage = each.second;
     CAPTURE(name);
     const LossScene scene;
     scene.leave(1, 400);

@@ -40,6 +40,7 @@ MarkContent example() {
   return {.identity = identity_of(0x5E),
           .boot = 3,
           .newest = {.number = 17, .first = 101, .last = 0},
+          .boot_log = 14,
           .sequence = 130,
           .complete = {{.number = 12, .first = 4, .last = 100}},
           .older = false,
@@ -115,6 +116,7 @@ TEST_CASE("the newest complete logs are remembered") {
   auto mark = create(directory, {.identity = {},
                                  .boot = 1,
                                  .newest = {.number = 1, .first = 1, .last = 0},
+                                 .boot_log = 1,
                                  .sequence = 0,
                                  .complete = {},
                                  .older = false,
@@ -192,7 +194,7 @@ TEST_CASE("a flipped bit in a record of the mark and a mark of any other length 
     const auto read = DurableMark::open(directory.path(), store_mark_name, true);
     return read.has_value() ? std::optional<ErrorCode>() : read.error().code;
   };
-  for (const auto &[begin, bytes] : {std::pair{1536U, 64U}, {2048U, 16U}, {2560U, 64U}}) {
+  for (const auto &[begin, bytes] : {std::pair{1536U, 72U}, {2048U, 16U}, {2560U, 64U}}) {
     for (std::size_t at = begin; at < begin + bytes; ++at) {
       CAPTURE(at);
       std::string flipped = whole;

@@ -133,7 +133,7 @@ void check_messages(const StoreHarness &harness) {
 
 } // namespace
 
-// How tests/data/store-format-2 was made: see tests/data/README.md.
+// How the newest of them was made: see tests/data/README.md.
 TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
   const std::string directory = scene_parameter("SCENE_DATABASE");
   if (directory.empty()) return;
@@ -188,12 +188,20 @@ TEST_CASE("every row of a database of format 1 is read") {
   CHECK(harness.store->relay().destinations(10)->empty());
 }
 
-TEST_CASE("every row of a database of format 2 is read") {
-  FormatHarness harness(2);
-  SUBCASE("read-only") {
-    harness.options.read_only = true;
+TEST_CASE("every row of a database of format 2 and of format 3 is read") {
+  unsigned format = 0;
+  bool read_only = false;
+  for (const unsigned each : {2U, 3U}) {
+    SUBCASE(("format " + std::to_string(each) + ", read-only").c_str()) {
+      format = each;
+      read_only = true;
+    }
+    SUBCASE(("format " + std::to_string(each) + ", for writing").c_str()) {
+      format = each;
+    }
   }
-  SUBCASE("for writing") {}
+  FormatHarness harness(format);
+  harness.options.read_only = read_only;
   harness.open();
   const Counts counts = harness.counts();
   CHECK(counts.results == 7);
