@@ -248,6 +248,7 @@ Result<void> Outbox::look_first(const rocksdb::DBOptions &options, const store::
   looking.wal_filter = &check;
   const auto family = family_options(rocksdb::NewLRUCache(limits::outbox_cache_bytes));
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
   for (const std::string &name : names)
     families.emplace_back(name, family);
   std::vector<rocksdb::ColumnFamilyHandle *> handles;

@@ -127,7 +127,9 @@ Result<DirectoryLock> DirectoryLock::take(const std::filesystem::path &directory
   const auto folder_inode = store::inode_of(folder.number());
   const auto file_inode = store::inode_of(descriptor.number());
   if (!folder_inode || !file_inode) return tl::unexpected(system_error(lock_path, "look at"));
-  DirectoryLock lock(descriptor.release(), path, std::unique_ptr<Identity>(new Identity{*folder_inode, *file_inode}));
+  auto identity = std::make_unique<Identity>();
+  *identity = {.directory = *folder_inode, .file = *file_inode};
+  DirectoryLock lock(descriptor.release(), path, std::move(identity));
   // Removed before it was locked, it would be a lock that nobody else sees.
   if (auto checked = lock.check(); !checked) return tl::unexpected(checked.error());
   return lock;

@@ -77,8 +77,8 @@ Result<void> check_entries(const Descriptor &directory, const std::filesystem::p
   if (!readable.is_open()) return tl::unexpected(system_error(path, "open"));
   const std::unique_ptr<DIR, CloseFolder> folder(::fdopendir(readable.number()));
   if (!folder) return tl::unexpected(system_error(path, "read"));
-  static_cast<void>(readable.release()); // closed with the folder
-  while (const dirent *entry = ::readdir(folder.get())) {
+  static_cast<void>(readable.release());                  // closed with the folder
+  while (const dirent *entry = ::readdir(folder.get())) { // NOLINT(concurrency-mt-unsafe): the stream is ours alone
     const std::string_view name(entry->d_name);
     if (name == "." || name == "..") continue;
     struct stat status {};

@@ -26,7 +26,7 @@ constexpr std::size_t state_bytes = magic.size() + StoreIdentity::size + 4 * wor
 constexpr std::size_t sequence_at = 4 * sector_bytes;
 constexpr std::size_t logs_at = 5 * sector_bytes;
 constexpr std::size_t log_bytes = 4 * word_bytes; // number, first, last, check
-constexpr std::size_t file_bytes = logs_at + DurableMark::logs_max * log_bytes;
+constexpr std::size_t mark_bytes = logs_at + DurableMark::logs_max * log_bytes;
 static_assert(state_bytes + word_bytes <= sector_bytes && sector_bytes % log_bytes == 0, "a record lies in one sector");
 static_assert(bytes_of_form_2 <= state_at, "a program of before sees a mark of its own alone");
 
@@ -87,13 +87,13 @@ std::string encode(const MarkContent &content, Digester &digester) {
   place(sequence_at, encode_sequence(content.sequence, digester));
   for (std::size_t at = 0; at < content.complete.size(); ++at)
     place(logs_at + at * log_bytes, encode_log(content.complete[at], digester));
-  bytes.resize(file_bytes);
+  bytes.resize(mark_bytes);
   return bytes;
 }
 
 // Nothing where the bytes are none of this form.
 std::optional<MarkContent> decode(BytesView bytes, Digester &digester) {
-  const bool is_whole = bytes.size() == file_bytes && bytes.substr(state_at).starts_with(magic) &&
+  const bool is_whole = bytes.size() == mark_bytes && bytes.substr(state_at).starts_with(magic) &&
                         is_checked(bytes, state_at, state_bytes, digester) &&
                         is_checked(bytes, sequence_at, word_bytes, digester);
   if (!is_whole) return std::nullopt;
@@ -105,7 +105,7 @@ std::optional<MarkContent> decode(BytesView bytes, Digester &digester) {
   content.newest = {.number = number_at(bytes, at + word_bytes), .first = number_at(bytes, at + 2 * word_bytes)};
   content.boot_log = number_at(bytes, at + 3 * word_bytes);
   content.sequence = number_at(bytes, sequence_at);
-  for (at = logs_at; at < file_bytes; at += log_bytes) {
+  for (at = logs_at; at < mark_bytes; at += log_bytes) {
     if (bytes.substr(at, log_bytes).find_first_not_of('\0') == BytesView::npos) continue; // none
     if (!is_checked(bytes, at, 3 * word_bytes, digester)) return std::nullopt;
     content.complete.push_back({.number = number_at(bytes, at),
@@ -177,7 +177,7 @@ Result<DurableMark> DurableMark::open(const std::filesystem::path &directory, st
   const auto path = directory / name;
   Descriptor file(::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | O_NOFOLLOW | O_CLOEXEC));
   if (!file.is_open()) return tl::unexpected(system_error(path, "open"));
-  std::string bytes(file_bytes + 1, '\0');
+  std::string bytes(mark_bytes + 1, '\0');
   const ssize_t size = ::pread(file.number(), bytes.data(), bytes.size(), 0);
   if (size < 0) return tl::unexpected(system_error(path, "read"));
   bytes.resize(static_cast<std::size_t>(size));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -45,10 +46,18 @@ public:
   [[nodiscard]] const std::string &jobs_endpoint() const { return jobs_endpoint_; }
   [[nodiscard]] const std::string &replies_endpoint() const { return replies_endpoint_; }
 
+  // Called again and again while a greeting does not come. A sender that could not say it at once says it again later,
+  // and a clock that stands still never makes it later.
+  std::function<void()> while_no_greeting;
+
   // The sender's next greeting. From then on `say` reaches it.
   SenderId hear_hello() {
     zmq::message_t routing_id;
     zmq::message_t frame;
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (while_no_greeting && !is_readable(replies_, std::chrono::milliseconds{500}) &&
+           std::chrono::steady_clock::now() < deadline)
+      while_no_greeting();
     receive(replies_, routing_id, "a greeting");
     receive(replies_, frame, "a greeting");
     routing_id_ = routing_id.to_string();
@@ -149,9 +158,9 @@ private:
     return std::move(*socket);
   }
 
-  static bool is_readable(zmq::socket_t &socket) {
+  static bool is_readable(zmq::socket_t &socket, std::chrono::milliseconds wait = std::chrono::milliseconds{0}) {
     zmq::pollitem_t item{.socket = socket.handle(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
-    return zmq::poll(&item, 1, std::chrono::milliseconds{0}) == 1;
+    return zmq::poll(&item, 1, wait) == 1;
   }
 
   static void receive(zmq::socket_t &socket, zmq::message_t &message, const std::string &what) {

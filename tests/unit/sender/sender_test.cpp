@@ -46,6 +46,7 @@ struct Scenery {
   Scenery() {
     options.jobs_endpoint = worker.jobs_endpoint();
     options.replies_endpoint = worker.replies_endpoint();
+    worker.while_no_greeting = [this] { clock.pass(std::chrono::milliseconds{100}); };
   }
 
   void start() {
