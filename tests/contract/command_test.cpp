@@ -10,10 +10,6 @@ using namespace onced::testing;
 
 namespace {
 
-bool contains(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string file_with(const TempDirectory &directory, const std::string &name, const std::string &content) {
   const auto path = directory.path() / name;
   std::ofstream(path) << content;

@@ -26,10 +26,6 @@ bool is_plain(const std::string &text) {
   return std::all_of(text.begin(), text.end(), [](char one) { return (one >= ' ' && one <= '~') || one == '\n'; });
 }
 
-bool contains(const std::string &text, const std::string &part) {
-  return text.find(part) != std::string::npos;
-}
-
 Bytes text_value(const std::string &text) {
   return Bytes(1, static_cast<char>(0xd9)) + Bytes(1, static_cast<char>(text.size())) + text;
 }

@@ -175,8 +175,9 @@ TEST_CASE("what is wrong with the way a word is written is said with the word th
       {{"get", "-x", "--data", "d"}, "if it is OPERATION_ID, write it last, after --"},
       {{"get", "a", "b", "--data", "d"}, "'b' is one argument too many"},
   };
-  for (const auto &[arguments, words] : wrong) {
-    const Finished refused = run_command(arguments);
+  for (const auto &each : wrong) {
+    const std::string words = each.second;
+    const Finished refused = run_command(each.first);
     CAPTURE(words);
     CAPTURE(refused.errors);
     CHECK(refused.exit == 64);

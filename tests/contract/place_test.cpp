@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "support/file_content.hpp"
 #include "support/job_bytes.hpp"
 #include "support/worker_process.hpp"
 
@@ -17,11 +18,6 @@ using namespace onced::testing;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string content_of(const fs::path &file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 mode_t mode_of(const fs::path &path) {
   struct stat status {};

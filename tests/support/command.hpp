@@ -65,6 +65,10 @@ std::ostream &operator<<(std::ostream &out, const Rows &rows);
 // The rows of `dead-letters list`, each as `dead-letters show` prints it.
 [[nodiscard]] std::vector<Line> dead_letters(const std::filesystem::path &data);
 
+[[nodiscard]] inline bool contains(const std::string &text, const std::string &part) {
+  return text.find(part) != std::string::npos;
+}
+
 // The field of every line, in order, separated by spaces.
 [[nodiscard]] std::string field_of(const std::vector<Line> &lines, const std::string &name);
 

@@ -88,8 +88,11 @@ TEST_CASE("the folder of all locks keeps the files that are held and loses each 
     const auto file = locks.file_of("job-" + std::to_string(job));
     auto lock = take_lock(file).value();
     REQUIRE(lock.has_value());
-    if (job < 10) held.push_back(std::move(lock)); // by what its command has started
-    lock.reset();
+    if (job < 10) { // by what its command has started
+      held.push_back(std::move(lock));
+    } else {
+      lock.reset();
+    }
     locks.remove(file);
     CHECK(files_in(directory.path() / "locks") <= 10);
   }
