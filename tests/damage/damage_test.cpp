@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <random>
@@ -18,6 +17,7 @@
 #include "damage/trial.hpp"
 #include "store/durable_mark.hpp"
 #include "support/log_records.hpp"
+#include "support/scene.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -300,10 +300,14 @@ TEST_CASE("each of several live logs is missed in whatever way it is damaged") {
   damages.push_back({.kind = Damage::Kind::copy, .file = logs[0].parent_path() / "999999.log", .other = logs[0]});
   CHECK(count(check_all(trial, damages), Verdict::refused) == damages.size());
 
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
+  const auto parameter = [](const char *name, std::size_t otherwise) {
+    const std::string text = scene_parameter(name);
+    return text.empty() ? otherwise : std::stoul(text);
+  };
+  const std::size_t seed = parameter("ONCED_DAMAGE_SEED", 1);
+  std::mt19937_64 random(seed);
   std::shuffle(more.begin(), more.end(), random);
-  if (std::getenv("ONCED_DAMAGE_ALL") == nullptr) more.resize(std::min<std::size_t>(more.size(), 30));
+  more.resize(std::min(more.size(), parameter("ONCED_DAMAGES", 30)));
   std::cout << "seed " << seed << ": ";
   check_all(trial, more);
 }
