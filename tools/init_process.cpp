@@ -38,11 +38,11 @@ void leave_first_process() noexcept {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, &before);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t child = ::fork();
   if (child > 0) be_first_process(child, all);
   if (child == 0) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::sigprocmask(SIG_SETMASK, &before, nullptr); // where there can be no child the command runs here
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr); // where there can be no child the command runs here
 }
 
 } // namespace onced::tools

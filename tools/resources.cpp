@@ -81,7 +81,7 @@ tl::expected<void, std::string> try_memory(std::size_t bytes) {
 } // namespace
 
 tl::expected<std::uint64_t, std::string> take_resources(const Needs &needs) {
-  const auto given = take_descriptors(needs.descriptors);
+  auto given = take_descriptors(needs.descriptors);
   if (!given) return given;
   IdleThreads idle;
   if (const std::size_t started = idle.start(needs.threads); started < needs.threads) {
