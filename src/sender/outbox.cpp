@@ -17,6 +17,7 @@
 #include "store/database.hpp"
 #include "store/descriptor.hpp"
 #include "store/directory_kind.hpp"
+#include "store/draw_id.hpp"
 #include "store/environment.hpp"
 #include "store/info_log.hpp"
 #include "store/records.hpp"
@@ -183,14 +184,6 @@ Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &option
   return names;
 }
 
-store::StoreIdentity draw_identity() {
-  SystemRandom random;
-  store::StoreIdentity identity;
-  for (std::size_t at = 0; at < store::StoreIdentity::size; ++at)
-    identity.bytes[at] = static_cast<std::uint8_t>(random.next());
-  return identity;
-}
-
 Error error_of(const rocksdb::Status &status, const std::string &path) {
   Error error = store::status_error(status, path);
   if (error.code == ErrorCode::store_unavailable) {
@@ -306,7 +299,8 @@ Result<void> Outbox::begin_boot() {
   const std::uint64_t boot = *claims_.boots + 1;
   auto content = store::content_of_boot(check_->known(), *check_, *db_, boot, accept_loss_);
   if (!content) return tl::unexpected(content.error());
-  const store::StoreIdentity identity = claims_.identity.value_or(draw_identity());
+  SystemRandom random;
+  const store::StoreIdentity identity = claims_.identity.value_or(store::draw_id<store::StoreIdentity>(random));
   auto mark = store::DurableMark::create(directory_, store::outbox_mark_name, std::move(*content));
   if (!mark) return tl::unexpected(mark.error());
   mark_.emplace(std::move(*mark));

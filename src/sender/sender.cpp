@@ -14,6 +14,7 @@
 #include "sender/lab.hpp"
 #include "sender/outbox.hpp"
 #include "sender/recovery.hpp"
+#include "store/draw_id.hpp"
 
 namespace onced {
 
@@ -60,16 +61,6 @@ Error unsupported_protocol(const std::string &endpoint, const std::vector<std::u
           .concerns = endpoint,
           .cause = "the worker does not speak our protocol version; it speaks " + (spoken.empty() ? "none" : spoken),
           .remedy = "use a sender and a worker of the same release"};
-}
-
-SenderId random_sender_id(Random &random) {
-  SenderId id;
-  for (std::size_t half = 0; half < 2; ++half) {
-    std::uint64_t bits = random.next();
-    for (std::size_t at = 0; at < 8; ++at, bits >>= 8U)
-      id.bytes[half * 8 + at] = static_cast<std::uint8_t>(bits);
-  }
-  return id;
 }
 
 RedeliveryOptions redelivery_options(const SenderOptions &options) {
@@ -700,7 +691,7 @@ void Sender::Impl::give_up(Error error) {
 Result<std::unique_ptr<Sender>> Sender::start(const SenderOptions &options, Clock &clock, Random &random,
                                               EventLog &log) {
   if (auto checked = check(options); !checked) return tl::unexpected(checked.error());
-  SenderId id = options.sender_id.value_or(random_sender_id(random));
+  SenderId id = options.sender_id.value_or(store::draw_id<SenderId>(random));
   std::unique_ptr<Outbox> outbox;
   if (!options.outbox.empty()) {
     auto opened = Outbox::open(options.outbox, id, options.environment, options.outbox_accept_loss);

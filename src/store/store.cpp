@@ -8,6 +8,7 @@
 #include "store/commit_lane.hpp"
 #include "store/database.hpp"
 #include "store/dead_letter_changes.hpp"
+#include "store/draw_id.hpp"
 #include "store/job_queue.hpp"
 #include "store/lane_pool.hpp"
 #include "store/mend_queue.hpp"
@@ -40,16 +41,6 @@ Error damaged_row(const Database &database, std::string_view family, BytesView k
           .concerns = database.path(),
           .cause = "a row of " + std::string(family) + " is damaged, key " + to_hex(key),
           .remedy = "restore the data directory from a copy"};
-}
-
-StoreIdentity draw_identity(Random &random) {
-  StoreIdentity identity;
-  for (std::size_t at = 0; at < StoreIdentity::size; at += 8) {
-    const std::uint64_t chance = random.next();
-    for (std::size_t byte = 0; byte < 8; ++byte)
-      identity.bytes[at + byte] = static_cast<std::uint8_t>(chance >> (8 * byte));
-  }
-  return identity;
 }
 
 } // namespace
@@ -344,7 +335,7 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   store::encode_number(count, number);
   auto status = batch.Put(database_->meta(), slice_of(store::format_name), format);
   if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::boots_name), number);
-  const StoreIdentity identity = database_->claims().identity.value_or(draw_identity(random));
+  const StoreIdentity identity = database_->claims().identity.value_or(store::draw_id<StoreIdentity>(random));
   if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::identity_name), slice_of(identity.view()));
   if (status.ok()) status = database_->transactions()->Write(synced_write(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
