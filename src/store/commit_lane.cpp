@@ -96,7 +96,7 @@ Result<void> CommitLane::look_up() {
   asked_.resize(group_count_);
   std::iota(asked_.begin(), asked_.end(), std::size_t{0});
   const auto status = read_rows();
-  if (!status.ok()) return tl::unexpected(status_error(status, context_.database.path()));
+  if (!status.ok()) return tl::unexpected(write_error(status, context_.database.path()));
   for (std::size_t at = 0; at < group_count_; ++at) {
     const Group &group = groups_[at];
     // What can be seen is on stable storage: a synced write is visible only after its sync.
@@ -318,7 +318,7 @@ Result<CommitLane::Step> CommitLane::try_write(Patience patience, const Handlers
   }
   abandon();
   if (is_retryable(status)) return Step::retry;
-  return tl::unexpected(status_error(status, context_.database.path()));
+  return tl::unexpected(write_error(status, context_.database.path()));
 }
 
 // Locks the keys, finds them absent and writes their rows; where a row is there, it settles the deliveries.

@@ -251,6 +251,8 @@ Database::~Database() {
 Result<void> Database::health() const {
   const auto status = watch_->error();
   if (status.ok()) return {};
+  // RocksDB calls it a corruption when a file that it had written is gone.
+  if (auto placed = check_place(); !placed) return placed;
   return tl::unexpected(status_error(status, path_.string()));
 }
 

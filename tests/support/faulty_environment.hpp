@@ -18,9 +18,14 @@ namespace onced::testing {
 // The calls that can be made to fail.
 enum class FaultAt : std::uint8_t { log_append, log_sync, table_append, table_sync };
 
-// Makes calls of the file system fail with EIO, or syncs of the log wait. From any thread.
+// What a failed call says.
+enum class FaultKind : std::uint8_t { io_error, try_again, corruption };
+
+// Makes calls of the file system fail, or syncs of the log wait. From any thread.
 class Faults {
 public:
+  // What the calls say that fail from now on; before: an I/O error.
+  void speak(FaultKind kind) { kind_ = kind; }
   // From the Nth call from now on (1: the next), every call of this kind fails, until `clear`.
   void fail_from(FaultAt at, std::uint64_t nth) { left_[index(at)] = nth - 1; }
   void clear() {
@@ -34,6 +39,17 @@ public:
     held_.notify_all();
   }
   void wait_while_held() const { held_.wait(true); }
+  [[nodiscard]] rocksdb::IOStatus error() const {
+    switch (kind_) {
+    case FaultKind::try_again:
+      return rocksdb::IOStatus::IOError("injected: Resource temporarily unavailable");
+    case FaultKind::corruption:
+      return rocksdb::IOStatus::Corruption("injected: a damaged block");
+    case FaultKind::io_error:
+      break;
+    }
+    return rocksdb::IOStatus::IOError("injected: Input/output error");
+  }
   [[nodiscard]] std::uint64_t failures() const { return failures_; }
   [[nodiscard]] std::uint64_t calls(FaultAt at) const { return calls_[index(at)]; }
 
@@ -57,6 +73,7 @@ private:
   std::array<std::atomic<std::uint64_t>, 4> calls_{};
   std::atomic<std::uint64_t> failures_{0};
   std::atomic<bool> held_{false};
+  std::atomic<FaultKind> kind_{FaultKind::io_error};
 };
 
 class FaultyFile final : public rocksdb::FSWritableFileOwnerWrapper {
@@ -67,21 +84,21 @@ public:
   using FSWritableFileOwnerWrapper::Append;
   rocksdb::IOStatus Append(const rocksdb::Slice &data, const rocksdb::IOOptions &options,
                            rocksdb::IODebugContext *context) override {
-    if (strikes_append()) return error();
+    if (strikes_append()) return faults_->error();
     return FSWritableFileOwnerWrapper::Append(data, options, context);
   }
   rocksdb::IOStatus Append(const rocksdb::Slice &data, const rocksdb::IOOptions &options,
                            const rocksdb::DataVerificationInfo &verification,
                            rocksdb::IODebugContext *context) override {
-    if (strikes_append()) return error();
+    if (strikes_append()) return faults_->error();
     return FSWritableFileOwnerWrapper::Append(data, options, verification, context);
   }
   rocksdb::IOStatus Sync(const rocksdb::IOOptions &options, rocksdb::IODebugContext *context) override {
-    if (strikes_sync()) return error();
+    if (strikes_sync()) return faults_->error();
     return FSWritableFileOwnerWrapper::Sync(options, context);
   }
   rocksdb::IOStatus Fsync(const rocksdb::IOOptions &options, rocksdb::IODebugContext *context) override {
-    if (strikes_sync()) return error();
+    if (strikes_sync()) return faults_->error();
     return FSWritableFileOwnerWrapper::Fsync(options, context);
   }
 
@@ -92,8 +109,6 @@ private:
     if (is_log_) faults_->wait_while_held();
     return strikes;
   }
-  static rocksdb::IOStatus error() { return rocksdb::IOStatus::IOError("injected: Input/output error"); }
-
   bool is_log_;
   std::shared_ptr<Faults> faults_;
 };

@@ -18,8 +18,6 @@
 namespace onced::testing {
 namespace {
 
-constexpr std::chrono::milliseconds pause_between_looks{2};
-
 int checked(int result, const char *call) {
   if (result < 0) throw std::runtime_error(std::string(call) + " failed: " + std::to_string(errno));
   return result;
@@ -59,15 +57,6 @@ int left_of(Deadline deadline) {
 }
 
 } // namespace
-
-bool eventually(const std::function<bool()> &is_so) {
-  const Deadline deadline = patience_from_now();
-  while (!is_so()) {
-    if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(pause_between_looks);
-  }
-  return true;
-}
 
 std::ostream &operator<<(std::ostream &out, const ExitStatus &status) {
   if (status.signal != 0) {

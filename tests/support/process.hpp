@@ -1,8 +1,6 @@
 #pragma once
 
-#include <chrono>
 #include <csignal>
-#include <functional>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -11,18 +9,9 @@
 
 #include <sys/types.h>
 
+#include "support/eventually.hpp"
+
 namespace onced::testing {
-
-// How long anything may take before a test gives it up: far more than a loaded machine with sanitizers needs.
-inline constexpr std::chrono::seconds patience{30};
-
-using Deadline = std::chrono::steady_clock::time_point;
-[[nodiscard]] inline Deadline patience_from_now() {
-  return std::chrono::steady_clock::now() + patience;
-}
-
-// Asks again and again until it is so; false once `patience` is over.
-[[nodiscard]] bool eventually(const std::function<bool()> &is_so);
 
 // How a process ended. Compares as its exit code; shown with what was run and what it said on stderr.
 struct ExitStatus {

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "queue/job_lock.hpp"
+#include "support/eventually.hpp"
 #include "support/temp_directory.hpp"
 
 namespace {
@@ -46,22 +47,12 @@ using onced::queue::CommandWatch;
 using onced::queue::lock_is_free;
 using onced::queue::NotStarted;
 using onced::store::Descriptor;
+using onced::testing::eventually;
 using onced::testing::files_in;
 using onced::testing::TempDirectory;
 using Lines = std::vector<std::string>;
 using EndsAs = CommandEnd::Outcome;
 using Reason = NotStarted::Reason;
-
-constexpr auto patience = 30s;
-
-bool eventually(const std::function<bool()> &is_so) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  while (!is_so()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
 
 Lines lines_of(const std::string &text) {
   Lines lines;
@@ -91,7 +82,7 @@ bool is_gone(pid_t process) {
 struct CommandBench {
   CommandBench() {
     options.environment = {{"PATH", "/usr/bin:/bin"}, {"DIR", directory.path()}};
-    options.deadline = patience;
+    options.deadline = onced::testing::patience;
     job.operation_id = "op-1";
     job.idempotency_key = "key-1";
     job.fencing_token = "token-1";

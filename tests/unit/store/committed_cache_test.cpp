@@ -8,6 +8,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include "support/eventually.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/store_harness.hpp"
 
@@ -253,12 +254,6 @@ TEST_CASE("a duplicate is not answered before the sync of its original has retur
   const auto commit = [&](std::atomic<bool> &answered, Settlement &settled) {
     if (auto answer = harness.store->commit(batch.view(), harness.handlers)) settled = std::move(answer->at(0));
     answered = true;
-  };
-  const auto eventually = [](const auto &condition) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition() && std::chrono::steady_clock::now() < deadline)
-      std::this_thread::yield();
-    return condition();
   };
   std::atomic<bool> first_answered{false};
   std::atomic<bool> second_answered{false};

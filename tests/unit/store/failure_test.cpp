@@ -48,6 +48,21 @@ TEST_CASE("a commit syncs the log once") {
   CHECK(harness.faults->calls(FaultAt::log_sync) == opened);
 }
 
+// A commit that failed may have been written, whatever the library says of it: only a new opening finds that out.
+TEST_CASE("a failed commit makes the store unavailable, whatever the error says") {
+  for (const FaultKind kind : {FaultKind::io_error, FaultKind::try_again, FaultKind::corruption}) {
+    CAPTURE(static_cast<int>(kind));
+    FaultyHarness harness;
+    harness.open();
+    CHECK(harness.commit_one(job_bytes("before", {1})).outcome == Outcome::stored);
+    harness.faults->speak(kind);
+    harness.faults->fail_from(FaultAt::log_append, 1);
+    check_unavailable(harness, job_bytes("job", {1}));
+    harness.faults->clear();
+    check_unavailable(harness, job_bytes("before", {1}));
+  }
+}
+
 TEST_CASE("after a failed write nothing is acknowledged until the store is opened again") {
   for (const FaultAt at : {FaultAt::log_sync, FaultAt::log_append}) {
     for (const std::uint64_t nth : {1U, 3U}) {

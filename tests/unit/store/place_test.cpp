@@ -7,6 +7,8 @@
 #include <string>
 
 #include "store/log_files.hpp"
+#include "support/eventually.hpp"
+#include "support/faulty_environment.hpp"
 #include "support/queue_harness.hpp"
 
 using namespace onced;
@@ -17,7 +19,8 @@ namespace {
 
 // A store as a worker has it: under a lock that it checks.
 struct LockedHarness : StoreHarness {
-  LockedHarness() {
+  explicit LockedHarness(std::shared_ptr<StorageEnvironment> environment = nullptr) {
+    options.environment = std::move(environment);
     options.directory = data;
     auto taken = DirectoryLock::take(data, DirectoryLock::Mode::exclusive);
     REQUIRE(taken.has_value());
@@ -49,7 +52,7 @@ void replace_by_copy(const fs::path &path, const fs::path &elsewhere) {
 }
 
 struct Misfortune {
-  const char *name;
+  std::string name;
   void (*befall)(const LockedHarness &);
 };
 
@@ -125,6 +128,17 @@ TEST_CASE("a new log is followed and its loss noticed") {
     misfortune.befall(harness);
     CHECK(harness.code_of_commit({job_bytes("after", {1})}) == ErrorCode::store_unavailable);
   }
+}
+
+TEST_CASE("a flush that fails as its files are gone does not pass for damage") {
+  const auto faults = std::make_shared<Faults>();
+  LockedHarness harness(faulty_environment(faults));
+  faults->speak(FaultKind::corruption);
+  faults->fail_from(FaultAt::table_append, 1);
+  begin_new_log(harness); // and flushes what the log before holds
+  CHECK(eventually([&] { return faults->failures() > 0; }));
+  fs::remove_all(harness.data / "db");
+  CHECK(harness.code_of_commit({job_bytes("after", {1})}) == ErrorCode::store_unavailable);
 }
 
 TEST_CASE("no dead letter is redriven or purged in a directory that is gone") {

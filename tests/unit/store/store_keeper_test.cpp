@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "store/store_keeper.hpp"
+#include "support/eventually.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/store_harness.hpp"
 
@@ -63,16 +64,6 @@ public:
   std::unique_ptr<StoreKeeper> keeper;
   std::thread thread;
 };
-
-// False when it is not so within 30 s.
-bool eventually(const std::function<bool()> &is_so) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!is_so()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 } // namespace
 
