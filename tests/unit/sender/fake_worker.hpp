@@ -11,16 +11,15 @@
 #include <zmq.hpp>
 
 #include "onced/limits.hpp"
+#include "support/eventually.hpp"
 #include "wire/messages.hpp"
 #include "wire/sockets.hpp"
 
 namespace onced::testing {
 
 // Only a failing test waits so long.
-inline constexpr std::chrono::seconds patience{20};
-
 inline MonotonicTime soon() {
-  return std::chrono::steady_clock::now() + patience;
+  return patience_from_now();
 }
 // As a deadline it has passed: for calls that must not wait.
 inline MonotonicTime now() {
