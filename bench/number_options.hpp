@@ -5,7 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "job/numbers.hpp"
+#include "base/numbers.hpp"
 
 // Checks for options that are numbers. CLI11 by itself takes " 1", 0x10 and 010, turns -1 into 2^64-1, and lets a NaN
 // through its ranges.

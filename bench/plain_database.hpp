@@ -9,7 +9,7 @@
 #include <rocksdb/db.h>
 
 #include "onced/store.hpp"
-#include "store/tuning.hpp"
+#include "rocksdb/tuning.hpp"
 
 namespace onced::bench {
 
@@ -21,9 +21,9 @@ inline void check(const rocksdb::Status &status) {
 class PlainDatabase {
 public:
   explicit PlainDatabase(const StoreOptions &options) {
-    const auto cache = store::block_cache(options.block_cache_bytes);
-    const auto db_options = store::database_options(options, cache);
-    const auto families = store::column_families(cache);
+    const auto cache = rocks::block_cache(options.block_cache_bytes);
+    const auto db_options = rocks::database_options(options, cache);
+    const auto families = rocks::column_families(cache);
     const std::string path = (options.directory / "db").string();
     rocksdb::DB *db = nullptr;
     const auto begin = std::chrono::steady_clock::now();

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/digest.hpp"
 #include "onced/random.hpp"
 #include "wire/messages.hpp"

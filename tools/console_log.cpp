@@ -12,7 +12,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <unistd.h>
 
-#include "job/json_value.hpp"
+#include "base/json_value.hpp"
 #include "line_queue.hpp"
 
 namespace onced::tools {

@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-#include "job/numbers.hpp"
+#include "base/numbers.hpp"
 #include "onced/ids.hpp"
 #include "onced/limits.hpp"
 #include "progress.hpp"

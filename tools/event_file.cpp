@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "job/json_value.hpp"
+#include "base/json_value.hpp"
 #include "output.hpp"
 
 namespace onced::tools {

@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include "job/utf8.hpp"
+#include "base/utf8.hpp"
 
 namespace onced::tools {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json_value.hpp"
 #include "exit_codes.hpp"
-#include "job/json_value.hpp"
 #include "onced/error.hpp"
 
 namespace onced::tools {

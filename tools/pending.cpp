@@ -1,6 +1,6 @@
 #include "pending.hpp"
 
-#include "job/json_reader.hpp"
+#include "base/json_reader.hpp"
 
 namespace onced::tools {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "job/numbers.hpp"
+#include "base/numbers.hpp"
 
 namespace onced::tools {
 namespace {

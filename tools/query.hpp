@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "job/json_value.hpp"
+#include "base/json_value.hpp"
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "onced/handler.hpp"

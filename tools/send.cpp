@@ -13,8 +13,8 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "base/json_reader.hpp"
 #include "event_file.hpp"
-#include "job/json_reader.hpp"
 #include "line_queue.hpp"
 #include "line_reader.hpp"
 #include "onced/job.hpp"

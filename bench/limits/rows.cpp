@@ -6,7 +6,7 @@
 #include "onced/digest.hpp"
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "store/verdict.hpp"
 
 namespace onced::bench::limits {

@@ -4,8 +4,8 @@
 
 #include "batches.hpp"
 #include "plain_database.hpp"
+#include "rocksdb/slices.hpp"
 #include "rows.hpp"
-#include "store/slices.hpp"
 
 namespace onced::bench::limits {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 void write(const PlainDatabase &database, const std::vector<NewRow> &rows, rocksdb::WriteBatch &batch) {
   batch.Clear();
   for (const NewRow &row : rows)
-    check(batch.Put(database.operations(), store::slice_of(row.key), store::slice_of(row.value)));
+    check(batch.Put(database.operations(), rocks::slice_of(row.key), rocks::slice_of(row.value)));
   rocksdb::WriteOptions synced;
   synced.sync = true;
   check(database.db().Write(synced, &batch));

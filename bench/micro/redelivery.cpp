@@ -3,7 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "benchmarks.hpp"
-#include "delivery/redelivery.hpp"
+#include "sender/redelivery.hpp"
 #include "sources.hpp"
 
 namespace onced::bench::micro {

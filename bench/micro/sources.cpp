@@ -4,7 +4,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/random.hpp"
 
 namespace onced::bench::micro {

@@ -12,9 +12,9 @@
 #include "jobs.hpp"
 #include "own_process.hpp"
 #include "plain_database.hpp"
-#include "store/log_files.hpp"
-#include "store/records.hpp"
-#include "store/slices.hpp"
+#include "rocksdb/log_files.hpp"
+#include "rocksdb/slices.hpp"
+#include "store/rows/records.hpp"
 
 namespace onced::bench::scale {
 namespace {
@@ -31,7 +31,7 @@ public:
 
   [[nodiscard]] bool holds(const Key &key, BytesView result) const {
     std::string value;
-    const auto status = db().Get(rocksdb::ReadOptions(), operations(), store::slice_of(key.bytes), &value);
+    const auto status = db().Get(rocksdb::ReadOptions(), operations(), rocks::slice_of(key.bytes), &value);
     if (status.IsNotFound()) return false;
     check(status);
     store::RecordDecoder decoder;
@@ -61,7 +61,7 @@ void commit_new_jobs(Subject &subject, Batch &batch, std::uint64_t first) {
 }
 
 std::uint64_t newest_log(const std::filesystem::path &data) {
-  const auto logs = store::log_files(data / "db");
+  const auto logs = rocks::log_files(data / "db");
   if (logs.empty()) throw std::runtime_error("there is no log in " + data.string());
   return logs.back().number;
 }

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/outcome.hpp"
 #include "onced/random.hpp"
 

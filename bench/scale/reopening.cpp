@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "child.hpp"
-#include "store/log_files.hpp"
-#include "store/tuning.hpp"
+#include "rocksdb/log_files.hpp"
+#include "rocksdb/tuning.hpp"
 
 namespace onced::bench::scale {
 namespace {
@@ -49,7 +49,7 @@ std::uint64_t fill_and_kill(const Setting &setting, const std::filesystem::path 
 Row logs_of(const std::filesystem::path &data) {
   std::uint64_t bytes = 0;
   std::uint64_t newest_bytes = 0;
-  for (const store::LogFile &log : store::log_files(data / "db")) {
+  for (const rocks::LogFile &log : rocks::log_files(data / "db")) {
     bytes += log.bytes;
     newest_bytes = log.bytes;
   }
@@ -57,7 +57,7 @@ Row logs_of(const std::filesystem::path &data) {
 }
 
 std::size_t memtable_bytes(const Setting &setting) {
-  const auto families = store::column_families(store::block_cache(worker_options(setting, {}).block_cache_bytes));
+  const auto families = rocks::column_families(rocks::block_cache(worker_options(setting, {}).block_cache_bytes));
   for (const auto &family : families) {
     if (family.name == "operations") return family.options.write_buffer_size;
   }

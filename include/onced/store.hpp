@@ -71,7 +71,7 @@ private:
   std::unique_ptr<Identity> identity_; // of the directory and of the lock file
 };
 
-// The file system under the store; opaque here. Fault tests pass their own (src/store/environment.hpp).
+// The file system under the store; opaque here. Fault tests pass their own (src/rocksdb/environment.hpp).
 class StorageEnvironment;
 
 // Is told what a store has on stable storage for others to act on, by the thread that wrote it. It must not block.

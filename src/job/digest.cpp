@@ -7,8 +7,8 @@
 
 #include <openssl/evp.h>
 
-#include "job/check.hpp"
-#include "job/utf8.hpp"
+#include "base/check.hpp"
+#include "base/utf8.hpp"
 #include "onced/limits.hpp"
 
 namespace onced {

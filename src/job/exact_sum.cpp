@@ -3,7 +3,7 @@
 #include <bit>
 #include <limits>
 
-#include "job/check.hpp"
+#include "base/check.hpp"
 
 namespace onced {
 namespace {

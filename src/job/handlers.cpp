@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.hpp"
 #include "job/relayed_job.hpp"
-#include "job/utf8.hpp"
 #include "onced/handler.hpp"
 #include "onced/limits.hpp"
 

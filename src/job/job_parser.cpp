@@ -2,8 +2,8 @@
 
 #include <msgpack.hpp>
 
+#include "base/utf8.hpp"
 #include "job/canonical.hpp"
-#include "job/utf8.hpp"
 #include "onced/job.hpp"
 #include "onced/limits.hpp"
 

@@ -1,7 +1,7 @@
 #include "job/relayed_job.hpp"
 
-#include "job/messagepack.hpp"
-#include "job/utf8.hpp"
+#include "base/messagepack.hpp"
+#include "base/utf8.hpp"
 #include "onced/limits.hpp"
 
 namespace onced {

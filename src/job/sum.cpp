@@ -4,8 +4,8 @@
 
 #include <msgpack.hpp>
 
+#include "base/messagepack.hpp"
 #include "job/exact_sum.hpp"
-#include "job/messagepack.hpp"
 #include "onced/handler.hpp"
 #include "onced/limits.hpp"
 

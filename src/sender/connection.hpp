@@ -7,13 +7,13 @@
 
 #include <zmq.hpp>
 
+#include "base/wake.hpp"
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "onced/ids.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
 #include "wire/sockets.hpp"
-#include "wire/wake.hpp"
 
 namespace onced::sender {
 
@@ -56,7 +56,7 @@ private:
   zmq::context_t context_;
   wire::MonitoredSocket jobs_;
   wire::MonitoredSocket replies_;
-  wire::Wake wake_;
+  Wake wake_;
   zmq::message_t frame_;
   wire::WorkerMessageDecoder decoder_;
   Bytes batch_;

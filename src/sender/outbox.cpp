@@ -9,20 +9,20 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
-#include "job/messagepack.hpp"
+#include "base/descriptor.hpp"
+#include "base/directory_kind.hpp"
+#include "base/draw_id.hpp"
+#include "base/messagepack.hpp"
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "onced/random.hpp"
 #include "onced/version.hpp"
-#include "store/database.hpp"
-#include "store/descriptor.hpp"
-#include "store/directory_kind.hpp"
-#include "store/draw_id.hpp"
-#include "store/environment.hpp"
-#include "store/info_log.hpp"
-#include "store/records.hpp"
-#include "store/slices.hpp"
-#include "store/tuning.hpp"
+#include "rocksdb/database.hpp"
+#include "rocksdb/environment.hpp"
+#include "rocksdb/info_log.hpp"
+#include "rocksdb/slices.hpp"
+#include "rocksdb/tuning.hpp"
+#include "store/rows/records.hpp"
 
 namespace onced::sender {
 namespace {
@@ -94,21 +94,6 @@ private:
   std::vector<messagepack::Token> tokens_;
 };
 
-std::optional<std::uint64_t> decode_number(BytesView value) {
-  std::vector<messagepack::Token> tokens;
-  if (!messagepack::tokenize(value, tokens, 1)) return std::nullopt;
-  TokenReader reader(tokens);
-  const std::uint64_t number = reader.positive();
-  if (!reader.at_end()) return std::nullopt;
-  return number;
-}
-
-Bytes encoded(std::uint64_t number) {
-  Bytes bytes;
-  Writer(bytes).positive(number);
-  return bytes;
-}
-
 // --- Options, each with its reason ----------------------------------------------------------------------------------
 
 rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &environment,
@@ -131,7 +116,7 @@ rocksdb::DBOptions database_options(const std::shared_ptr<StorageEnvironment> &e
   db.max_file_opening_threads = 1;
   // Tables are written out as they grow, so that a log sync does not queue behind one.
   db.bytes_per_sync = mebibyte;
-  db.info_log = std::make_shared<store::InfoLog>(directory / "rocksdb.log");
+  db.info_log = std::make_shared<rocks::InfoLog>(directory / "rocksdb.log");
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
   return db;
@@ -167,14 +152,14 @@ Error newer_format(const std::string &path, const std::string &cause) {
 // one.
 Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &options,
                                                 const std::filesystem::path &directory, const std::string &path) {
-  if (auto expected = store::expect_kind(store::DirectoryKind::outbox, directory); !expected) {
+  if (auto expected = expect_kind(DirectoryKind::outbox, directory); !expected) {
     return tl::unexpected(expected.error());
   }
   std::error_code error;
   std::vector<std::string> names;
   if (!std::filesystem::exists(std::filesystem::path(path) / "CURRENT", error)) return names;
   const auto status = rocksdb::DB::ListColumnFamilies(options, path, &names);
-  if (!status.ok()) return tl::unexpected(store::status_error(status, path));
+  if (!status.ok()) return tl::unexpected(rocks::status_error(status, path));
   for (const std::string &name : names) {
     if (name != rocksdb::kDefaultColumnFamilyName && name != meta_family) {
       return tl::unexpected(
@@ -185,7 +170,7 @@ Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &option
 }
 
 Error error_of(const rocksdb::Status &status, const std::string &path) {
-  Error error = store::status_error(status, path);
+  Error error = rocks::status_error(status, path);
   if (error.code == ErrorCode::store_unavailable) {
     error.remedy = "check the disk, its free space and the rights of this user; then start again with this outbox, and "
                    "send what was not taken again: nothing is done twice";
@@ -197,7 +182,7 @@ Error error_of(const rocksdb::Status &status, const std::string &path) {
 
 Outbox::Outbox(DirectoryLock lock, std::shared_ptr<StorageEnvironment> environment, bool accept_loss)
     : lock_(std::move(lock)), directory_(lock_.directory()), environment_(std::move(environment)),
-      accept_loss_(accept_loss), watch_(std::make_shared<store::LogWatch>()) {}
+      accept_loss_(accept_loss), watch_(std::make_shared<rocks::LogWatch>()) {}
 
 Result<std::unique_ptr<Outbox>> Outbox::open(const std::filesystem::path &directory, const SenderId &fresh_id,
                                              std::shared_ptr<StorageEnvironment> environment, bool accept_loss) {
@@ -219,12 +204,12 @@ Outbox::~Outbox() {
 }
 
 // An outbox of before has none: it then says what a mark that knows nothing does.
-Result<store::MarkContent> Outbox::read_mark(bool exists) const {
-  auto mark = store::DurableMark::open(directory_, store::outbox_mark_name, true);
+Result<rocks::MarkContent> Outbox::read_mark(bool exists) const {
+  auto mark = rocks::DurableMark::open(directory_, outbox_mark_name, true);
   if (mark && !exists && mark->sequence() > 0 && !accept_loss_)
     return tl::unexpected(lost("the database is gone, or its file CURRENT is, and it held jobs"));
   if (mark) return mark->content();
-  store::MarkContent nothing;
+  rocks::MarkContent nothing;
   nothing.older = true;
   if (accept_loss_ || mark.error().code == ErrorCode::not_found) return nothing;
   return tl::unexpected(mark.error());
@@ -232,9 +217,9 @@ Result<store::MarkContent> Outbox::read_mark(bool exists) const {
 
 // RocksDB's own opening writes out what it recovers, and deletes the logs. So what could be refused is looked for by an
 // opening that writes nothing.
-Result<void> Outbox::look_first(const rocksdb::DBOptions &options, const store::MarkContent &known,
+Result<void> Outbox::look_first(const rocksdb::DBOptions &options, const rocks::MarkContent &known,
                                 const std::vector<std::string> &names) const {
-  store::LogCheck check(known, false);
+  rocks::LogCheck check(known, false);
   rocksdb::DBOptions looking = options;
   looking.create_if_missing = false;
   looking.create_missing_column_families = false;
@@ -249,11 +234,11 @@ Result<void> Outbox::look_first(const rocksdb::DBOptions &options, const store::
   const auto status = rocksdb::DB::OpenForReadOnly(looking, path(), families, &handles, &opened);
   if (!status.ok()) return tl::unexpected(check.violation() ? lost(*check.violation()) : error_of(status, path()));
   const std::unique_ptr<rocksdb::DB> database(opened);
-  Result<store::Claims> claims;
+  Result<rocks::Claims> claims;
   for (auto *handle : handles) {
-    if (handle->GetName() == meta_family) claims = store::read_claims(*database, handle);
+    if (handle->GetName() == meta_family) claims = rocks::read_claims(*database, handle);
   }
-  const auto loss = claims ? store::find_loss(known, check, *database, *claims) : std::nullopt;
+  const auto loss = claims ? rocks::find_loss(known, check, *database, *claims) : std::nullopt;
   for (auto *handle : handles)
     database->DestroyColumnFamilyHandle(handle).PermitUncheckedError();
   if (!claims) return tl::unexpected(claims.error());
@@ -270,8 +255,8 @@ Result<void> Outbox::open_database() {
   if (!names->empty() && !accept_loss_) {
     if (auto looked = look_first(options, *known, *names); !looked) return looked;
   }
-  check_ = std::make_unique<store::LogCheck>(*known, accept_loss_);
-  place_ = std::make_shared<store::Place>(path(), &lock_);
+  check_ = std::make_unique<rocks::LogCheck>(*known, accept_loss_);
+  place_ = std::make_shared<rocks::Place>(path(), &lock_);
   options.wal_filter = check_.get();
   options.listeners = {watch_, place_};
   const auto family = family_options(rocksdb::NewLRUCache(limits::outbox_cache_bytes));
@@ -282,35 +267,37 @@ Result<void> Outbox::open_database() {
   if (!status.ok()) return tl::unexpected(check_->violation() ? lost(*check_->violation()) : error_of(status, path()));
   db_.reset(db);
   place_->settle();
-  store::merge_leftovers(*db_, families_);
-  auto claims = store::read_claims(*db_, families_[1]);
+  rocks::merge_leftovers(*db_, families_);
+  auto claims = rocks::read_claims(*db_, families_[1]);
   if (!claims) return tl::unexpected(claims.error());
   claims_ = *claims;
   if (!accept_loss_) {
-    if (const auto loss = store::find_loss(*known, *check_, *db_, claims_)) return tl::unexpected(lost(*loss));
+    if (const auto loss = rocks::find_loss(*known, *check_, *db_, claims_)) return tl::unexpected(lost(*loss));
   }
   // RocksDB makes the names inside its folder durable, and not the folder's own.
-  return store::sync_directory(directory_);
+  return sync_directory(directory_);
 }
 
 // The mark first, then the batch with which the outbox has this boot and this identity.
 Result<void> Outbox::begin_boot() {
   if (!claims_.boots) return tl::unexpected(damaged("the row 'boots' of 'meta'"));
   const std::uint64_t boot = *claims_.boots + 1;
-  auto content = store::content_of_boot(check_->known(), *check_, *db_, boot, accept_loss_);
+  auto content = rocks::content_of_boot(check_->known(), *check_, *db_, boot, accept_loss_);
   if (!content) return tl::unexpected(content.error());
   SystemRandom random;
-  const store::StoreIdentity identity = claims_.identity.value_or(store::draw_id<store::StoreIdentity>(random));
-  auto mark = store::DurableMark::create(directory_, store::outbox_mark_name, std::move(*content));
+  const rocks::StoreIdentity identity = claims_.identity.value_or(draw_id<rocks::StoreIdentity>(random));
+  auto mark = rocks::DurableMark::create(directory_, outbox_mark_name, std::move(*content));
   if (!mark) return tl::unexpected(mark.error());
   mark_.emplace(std::move(*mark));
   watch_->watch(*mark_, *db_);
   rocksdb::WriteBatch batch;
-  auto status = batch.Put(families_[1], "format", encoded(outbox_format));
+  auto status = batch.Put(families_[1], "format", messagepack::encode_number(outbox_format));
   if (status.ok()) status = batch.Put(families_[1], "sender_id", Bytes(id_.view()));
-  if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(number_of(found_.last_sequence)));
-  if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::identity_name), Bytes(identity.view()));
-  if (status.ok()) status = batch.Put(families_[1], store::slice_of(store::boots_name), encoded(boot));
+  if (status.ok())
+    status = batch.Put(families_[1], "last_sequence", messagepack::encode_number(number_of(found_.last_sequence)));
+  if (status.ok()) status = batch.Put(families_[1], rocks::slice_of(rocks::identity_name), Bytes(identity.view()));
+  if (status.ok())
+    status = batch.Put(families_[1], rocks::slice_of(rocks::boots_name), messagepack::encode_number(boot));
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
   if (auto written = write_marked(batch); !written) return written;
   return mark_->adopt(identity);
@@ -319,7 +306,7 @@ Result<void> Outbox::begin_boot() {
 // On stable storage when it returns, and the mark says so.
 Result<void> Outbox::write_marked(rocksdb::WriteBatch &batch) {
   const std::scoped_lock lock(writing_);
-  const auto status = db_->Write(store::synced_write(), &batch);
+  const auto status = db_->Write(rocks::synced_write(), &batch);
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
   mark_->advance(db_->GetLatestSequenceNumber());
   return {};
@@ -342,7 +329,7 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
   }
   // They are written together, before the first job.
   if (!*format && !*id && !*last) return begin(fresh_id);
-  const auto number = *format ? decode_number(**format) : std::nullopt;
+  const auto number = *format ? messagepack::decode_number(**format) : std::nullopt;
   if (number && *number > outbox_format) {
     return tl::unexpected(newer_format(path(), "the outbox has format " + std::to_string(*number) +
                                                    ", and this program knows up to " + std::to_string(outbox_format)));
@@ -350,7 +337,7 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
   if (!number || *number == 0) return tl::unexpected(damaged("the row 'format' of 'meta'"));
   const auto sender = *id ? SenderId::from(**id) : std::nullopt;
   if (!sender) return tl::unexpected(damaged("the row 'sender_id' of 'meta'"));
-  const auto sequence = *last ? decode_number(**last) : std::nullopt;
+  const auto sequence = *last ? messagepack::decode_number(**last) : std::nullopt;
   if (!sequence) return tl::unexpected(damaged("the row 'last_sequence' of 'meta'"));
   id_ = *sender;
   found_.last_sequence = Sequence{*sequence};
@@ -359,7 +346,7 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
 
 // A new outbox: its rows are written when it has begun its boot.
 Result<void> Outbox::begin(const SenderId &fresh_id) {
-  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
+  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(rocks::scan_options()));
   rows->SeekToFirst();
   if (rows->Valid()) return tl::unexpected(damaged("'meta', which is empty although there are jobs,"));
   id_ = fresh_id;
@@ -369,7 +356,7 @@ Result<void> Outbox::begin(const SenderId &fresh_id) {
 Result<void> Outbox::count_jobs() {
   RowDecoder decoder;
   Digester digester;
-  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
+  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(rocks::scan_options()));
   for (rows->SeekToFirst(); rows->Valid(); rows->Next()) {
     auto row = decoder.decode(rows->value().ToStringView());
     // A worker takes no job with the tag of other bytes: it would be sent for ever.
@@ -392,7 +379,8 @@ Result<void> Outbox::append(std::span<const OutboxJob> jobs, Sequence last_seque
     if (status.ok()) status = batch.Put(slice_of(key_of(job.sequence)), value);
   }
   // In the same write, so that a sequence is never used again, whatever is removed.
-  if (status.ok()) status = batch.Put(families_[1], "last_sequence", encoded(number_of(last_sequence)));
+  if (status.ok())
+    status = batch.Put(families_[1], "last_sequence", messagepack::encode_number(number_of(last_sequence)));
   if (!status.ok()) return tl::unexpected(error_of(status, path()));
   if (auto written = write_marked(batch); !written) return written;
   return place_->check(); // what is not where the next opening looks is not kept
@@ -414,7 +402,7 @@ Result<Outbox::Read> Outbox::read_after(Sequence after, std::size_t jobs_max, st
   Read read;
   RowDecoder decoder;
   std::size_t bytes = 0;
-  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(store::scan_options()));
+  const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(rocks::scan_options()));
   for (rows->Seek(slice_of(key_of(Sequence{number_of(after) + 1}))); rows->Valid(); rows->Next()) {
     const auto row = decoder.decode(rows->value().ToStringView());
     if (!row || rows->key().size() != key_bytes) {

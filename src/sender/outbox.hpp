@@ -15,9 +15,9 @@
 #include "onced/error.hpp"
 #include "onced/ids.hpp"
 #include "onced/store.hpp"
-#include "store/durable_mark.hpp"
-#include "store/loss_check.hpp"
-#include "store/place.hpp"
+#include "rocksdb/durable_mark.hpp"
+#include "rocksdb/loss_check.hpp"
+#include "rocksdb/place.hpp"
 
 namespace onced::sender {
 
@@ -74,8 +74,8 @@ public:
 private:
   Outbox(DirectoryLock lock, std::shared_ptr<StorageEnvironment> environment, bool accept_loss);
 
-  [[nodiscard]] Result<store::MarkContent> read_mark(bool exists) const;
-  [[nodiscard]] Result<void> look_first(const rocksdb::DBOptions &options, const store::MarkContent &known,
+  [[nodiscard]] Result<rocks::MarkContent> read_mark(bool exists) const;
+  [[nodiscard]] Result<void> look_first(const rocksdb::DBOptions &options, const rocks::MarkContent &known,
                                         const std::vector<std::string> &names) const;
   [[nodiscard]] Result<void> open_database();
   [[nodiscard]] Result<void> begin_boot();
@@ -93,11 +93,11 @@ private:
   std::shared_ptr<StorageEnvironment> environment_;
   bool accept_loss_;
   std::mutex writing_; // so that what is marked after a synced write was written before it
-  std::optional<store::DurableMark> mark_;
-  std::unique_ptr<store::LogCheck> check_; // RocksDB keeps its address
-  std::shared_ptr<store::LogWatch> watch_;
-  store::Claims claims_;
-  std::shared_ptr<store::Place> place_;
+  std::optional<rocks::DurableMark> mark_;
+  std::unique_ptr<rocks::LogCheck> check_; // RocksDB keeps its address
+  std::shared_ptr<rocks::LogWatch> watch_;
+  rocks::Claims claims_;
+  std::shared_ptr<rocks::Place> place_;
   std::vector<rocksdb::ColumnFamilyHandle *> families_; // jobs, meta
   std::unique_ptr<rocksdb::DB> db_;
   SenderId id_;

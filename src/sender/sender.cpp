@@ -7,14 +7,14 @@
 #include <mutex>
 #include <thread>
 
-#include "delivery/redelivery.hpp"
+#include "base/draw_id.hpp"
 #include "onced/digest.hpp"
 #include "sender/connection.hpp"
 #include "sender/delivery_events.hpp"
 #include "sender/lab.hpp"
 #include "sender/outbox.hpp"
 #include "sender/recovery.hpp"
-#include "store/draw_id.hpp"
+#include "sender/redelivery.hpp"
 
 namespace onced {
 
@@ -691,7 +691,7 @@ void Sender::Impl::give_up(Error error) {
 Result<std::unique_ptr<Sender>> Sender::start(const SenderOptions &options, Clock &clock, Random &random,
                                               EventLog &log) {
   if (auto checked = check(options); !checked) return tl::unexpected(checked.error());
-  SenderId id = options.sender_id.value_or(store::draw_id<SenderId>(random));
+  SenderId id = options.sender_id.value_or(draw_id<SenderId>(random));
   std::unique_ptr<Outbox> outbox;
   if (!options.outbox.empty()) {
     auto opened = Outbox::open(options.outbox, id, options.environment, options.outbox_accept_loss);

@@ -4,11 +4,11 @@
 #include <numeric>
 #include <thread>
 
+#include "rocksdb/measured_commit.hpp"
+#include "rocksdb/slices.hpp"
+#include "rocksdb/tuning.hpp"
 #include "store/lane_writes.hpp"
-#include "store/measured_commit.hpp"
 #include "store/relay_queue.hpp"
-#include "store/slices.hpp"
-#include "store/tuning.hpp"
 
 namespace onced::store {
 namespace {

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/store.hpp"
+#include "rocksdb/database.hpp"
 #include "store/allowance.hpp"
-#include "store/committed_cache.hpp"
-#include "store/database.hpp"
-#include "store/guarded_run.hpp"
-#include "store/records.hpp"
+#include "store/cache/committed_cache.hpp"
 #include "store/row_room.hpp"
+#include "store/rows/records.hpp"
+#include "store/suspects/guarded_run.hpp"
 #include "store/verdict.hpp"
 
 namespace onced::store {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "job/utf8.hpp"
-#include "store/measured_commit.hpp"
+#include "base/utf8.hpp"
+#include "rocksdb/measured_commit.hpp"
+#include "rocksdb/slices.hpp"
 #include "store/relay_queue.hpp"
-#include "store/slices.hpp"
 
 namespace onced::store {
 namespace {

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "onced/store.hpp"
+#include "rocksdb/database.hpp"
 #include "store/commit_lane.hpp"
-#include "store/database.hpp"
 #include "store/locked_job.hpp"
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "store/verdict.hpp"
 
 namespace onced::store {

@@ -1,7 +1,7 @@
 #include "store/job_queue.hpp"
 
+#include "rocksdb/slices.hpp"
 #include "store/queue_lane.hpp"
-#include "store/slices.hpp"
 
 namespace onced::store {
 

@@ -10,7 +10,7 @@
 #include "onced/handler.hpp"
 #include "store/commit_lane.hpp"
 #include "store/lane_pool.hpp"
-#include "store/queue_row.hpp"
+#include "store/rows/queue_row.hpp"
 #include "store/standing.hpp"
 
 namespace onced::store {

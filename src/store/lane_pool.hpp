@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 
 namespace onced::store {
 

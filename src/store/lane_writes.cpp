@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "store/slices.hpp"
+#include "rocksdb/slices.hpp"
 
 namespace onced::store {
 

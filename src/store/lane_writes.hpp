@@ -5,8 +5,8 @@
 #include <rocksdb/utilities/transaction.h>
 
 #include "store/commit_lane.hpp"
-#include "store/records.hpp"
 #include "store/row_room.hpp"
+#include "store/rows/records.hpp"
 
 // What lanes write in the same way.
 namespace onced::store {

@@ -2,7 +2,7 @@
 
 #include "job/relayed_job.hpp"
 #include "onced/version.hpp"
-#include "store/slices.hpp"
+#include "rocksdb/slices.hpp"
 
 namespace onced::store {
 

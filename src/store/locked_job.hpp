@@ -2,9 +2,9 @@
 
 #include <rocksdb/utilities/transaction.h>
 
-#include "store/database.hpp"
-#include "store/queue_row.hpp"
-#include "store/records.hpp"
+#include "rocksdb/database.hpp"
+#include "store/rows/queue_row.hpp"
+#include "store/rows/records.hpp"
 
 namespace onced::store {
 

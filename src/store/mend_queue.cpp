@@ -2,8 +2,8 @@
 
 #include <optional>
 
+#include "rocksdb/slices.hpp"
 #include "store/locked_job.hpp"
-#include "store/slices.hpp"
 
 namespace onced::store {
 namespace {

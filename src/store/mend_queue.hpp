@@ -1,6 +1,6 @@
 #pragma once
 
-#include "store/database.hpp"
+#include "rocksdb/database.hpp"
 
 namespace onced::store {
 

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "rocksdb/measured_commit.hpp"
+#include "rocksdb/slices.hpp"
 #include "store/lane_writes.hpp"
-#include "store/measured_commit.hpp"
 #include "store/relay_queue.hpp"
-#include "store/slices.hpp"
 
 namespace onced::store {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "store/database.hpp"
-#include "store/records.hpp"
+#include "rocksdb/database.hpp"
 #include "store/row_room.hpp"
+#include "store/rows/records.hpp"
 
 namespace onced::store {
 

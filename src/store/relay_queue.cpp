@@ -1,8 +1,8 @@
 #include "store/relay_queue.hpp"
 
+#include "rocksdb/measured_commit.hpp"
+#include "rocksdb/slices.hpp"
 #include "store/lane_writes.hpp"
-#include "store/measured_commit.hpp"
-#include "store/slices.hpp"
 
 namespace onced::store {
 

@@ -14,7 +14,7 @@
 
 #include "store/commit_lane.hpp"
 #include "store/lane_pool.hpp"
-#include "store/relay_row.hpp"
+#include "store/rows/relay_row.hpp"
 #include "store/standing.hpp"
 
 namespace onced::store {

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <optional>
 
-#include "store/database.hpp"
+#include "rocksdb/database.hpp"
 
 namespace onced::store {
 

@@ -3,36 +3,36 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/draw_id.hpp"
 #include "onced/version.hpp"
+#include "rocksdb/database.hpp"
+#include "rocksdb/slices.hpp"
 #include "store/allowance.hpp"
 #include "store/commit_lane.hpp"
-#include "store/database.hpp"
 #include "store/dead_letter_changes.hpp"
-#include "store/draw_id.hpp"
 #include "store/job_queue.hpp"
 #include "store/lane_pool.hpp"
 #include "store/mend_queue.hpp"
-#include "store/records.hpp"
 #include "store/recount.hpp"
 #include "store/relay_queue.hpp"
 #include "store/row_room.hpp"
-#include "store/slices.hpp"
+#include "store/rows/records.hpp"
 #include "store/standing.hpp"
-#include "store/suspects.hpp"
+#include "store/suspects/suspects.hpp"
 #include "store/verifier.hpp"
 
 namespace onced {
 
+using rocks::Database;
+using rocks::scan_options;
+using rocks::slice_of;
+using rocks::status_error;
+using rocks::StoreIdentity;
+using rocks::synced_write;
 using store::CommitLane;
-using store::Database;
 using store::DeadLetterChanges;
 using store::LaneCounters;
 using store::RecordDecoder;
-using store::scan_options;
-using store::slice_of;
-using store::status_error;
-using store::StoreIdentity;
-using store::synced_write;
 
 namespace {
 
@@ -303,7 +303,7 @@ Result<store::ChangeCounters> Store::Impl::begin_counters(rocksdb::WriteBatch &b
 
 // Where rows were lost the count of boots may be too; it stays above those of all leases that are known.
 Result<std::uint64_t> Store::Impl::boots_so_far() const {
-  const auto boots = read_number(store::boots_name);
+  const auto boots = read_number(rocks::boots_name);
   if (!boots) return tl::unexpected(boots.error());
   if (!options_.accept_loss) return boots->value_or(0);
   const auto leased = store::greatest_boot_by_scan(*database_);
@@ -334,9 +334,9 @@ Result<void> Store::Impl::begin_boot(Random &random) {
   store::encode_number(disk_format, format);
   store::encode_number(count, number);
   auto status = batch.Put(database_->meta(), slice_of(store::format_name), format);
-  if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::boots_name), number);
-  const StoreIdentity identity = database_->claims().identity.value_or(store::draw_id<StoreIdentity>(random));
-  if (status.ok()) status = batch.Put(database_->meta(), slice_of(store::identity_name), slice_of(identity.view()));
+  if (status.ok()) status = batch.Put(database_->meta(), slice_of(rocks::boots_name), number);
+  const StoreIdentity identity = database_->claims().identity.value_or(draw_id<StoreIdentity>(random));
+  if (status.ok()) status = batch.Put(database_->meta(), slice_of(rocks::identity_name), slice_of(identity.view()));
   if (status.ok()) status = database_->transactions()->Write(synced_write(), &batch);
   if (!status.ok()) return tl::unexpected(status_error(status, database_->path()));
   if (auto marked = database_->boot_begun(identity); !marked) return marked;

@@ -5,8 +5,9 @@
 #include <cerrno>
 #include <system_error>
 
+#include "base/directory_kind.hpp"
 #include "onced/version.hpp"
-#include "store/durable_mark.hpp"
+#include "rocksdb/durable_mark.hpp"
 
 namespace onced::store {
 namespace {
@@ -60,7 +61,7 @@ Result<void> StoreKeeper::open() {
     if (auto checked = options_.lock->check(); !checked) return checked;
   }
   if (const auto found = inode_at(path); folder_ && found && found != folder_) return tl::unexpected(replaced(path));
-  const auto mark = DurableMark::open(options_.directory, store_mark_name, true);
+  const auto mark = rocks::DurableMark::open(options_.directory, store_mark_name, true);
   const bool was_older = mark && mark->content().older;
   auto store = Store::open(options_, clock_, random_);
   if (!store) return tl::unexpected(store.error());
@@ -86,7 +87,7 @@ Result<void> StoreKeeper::open() {
 
 // What came with the present format, where there was a mark of an older one.
 void StoreKeeper::tell_upgrade() {
-  const auto mark = DurableMark::open(options_.directory, store_mark_name, true);
+  const auto mark = rocks::DurableMark::open(options_.directory, store_mark_name, true);
   if (!mark) return;
   log_.write(
       {.level = EventLevel::info,

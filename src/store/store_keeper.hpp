@@ -6,10 +6,10 @@
 #include <mutex>
 #include <optional>
 
-#include "delivery/backoff.hpp"
+#include "base/backoff.hpp"
+#include "base/inode.hpp"
 #include "onced/event_log.hpp"
 #include "onced/store.hpp"
-#include "store/inode.hpp"
 
 namespace onced::store {
 

@@ -9,7 +9,7 @@
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
 #include "onced/store.hpp"
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 
 // What becomes of one delivery. The order of verdicts is the same for a delivery and for a redrive: bytes that are no
 // job; then what the key's row says; and only for an absent key type, schema and handler.

@@ -6,7 +6,7 @@
 
 #include "job/relayed_job.hpp"
 #include "onced/limits.hpp"
-#include "store/slices.hpp"
+#include "rocksdb/slices.hpp"
 
 namespace onced::store {
 namespace {

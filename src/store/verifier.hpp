@@ -4,8 +4,8 @@
 
 #include "onced/job.hpp"
 #include "onced/verification.hpp"
-#include "store/database.hpp"
-#include "store/records.hpp"
+#include "rocksdb/database.hpp"
+#include "store/rows/records.hpp"
 
 namespace onced::store {
 

@@ -13,9 +13,6 @@
 namespace onced::wire {
 namespace {
 
-using store::Descriptor;
-using store::system_error;
-
 constexpr const char *socket_name = "control.sock";
 constexpr const char *folder_name = "operators";
 constexpr const char *socket_in_folder = "operators/control.sock";

@@ -6,8 +6,8 @@
 
 #include <sys/types.h>
 
+#include "base/descriptor.hpp"
 #include "onced/error.hpp"
-#include "store/descriptor.hpp"
 
 namespace onced::wire {
 
@@ -30,10 +30,10 @@ public:
   [[nodiscard]] std::string endpoint() const;
 
 private:
-  explicit ControlEndpoint(store::Descriptor folder, std::optional<gid_t> group = std::nullopt)
+  explicit ControlEndpoint(Descriptor folder, std::optional<gid_t> group = std::nullopt)
       : folder_(std::move(folder)), group_(group) {}
 
-  store::Descriptor folder_;
+  Descriptor folder_;
   std::optional<gid_t> group_;
 };
 

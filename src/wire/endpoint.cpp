@@ -9,7 +9,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include "job/numbers.hpp"
+#include "base/numbers.hpp"
 
 namespace onced::wire {
 namespace {

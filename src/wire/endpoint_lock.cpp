@@ -17,8 +17,6 @@
 namespace onced::wire {
 namespace {
 
-using store::Descriptor;
-
 Error unusable(const std::string &endpoint, std::string cause, std::string remedy) {
   return {.code = ErrorCode::endpoint, .concerns = endpoint, .cause = std::move(cause), .remedy = std::move(remedy)};
 }

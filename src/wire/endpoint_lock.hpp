@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "base/descriptor.hpp"
 #include "onced/error.hpp"
-#include "store/descriptor.hpp"
 
 namespace onced::wire {
 
@@ -20,9 +20,9 @@ public:
 
 private:
   EndpointLock() = default;
-  explicit EndpointLock(store::Descriptor file) : file_(std::move(file)) {}
+  explicit EndpointLock(Descriptor file) : file_(std::move(file)) {}
 
-  store::Descriptor file_; // not open: there is nothing to hold
+  Descriptor file_; // not open: there is nothing to hold
 };
 
 } // namespace onced::wire

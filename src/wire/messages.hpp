@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
 #include "onced/ids.hpp"

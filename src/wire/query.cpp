@@ -5,9 +5,9 @@
 
 #include <zmq.hpp>
 
-#include "job/check.hpp"
-#include "job/messagepack.hpp"
-#include "job/utf8.hpp"
+#include "base/check.hpp"
+#include "base/messagepack.hpp"
+#include "base/utf8.hpp"
 #include "onced/limits.hpp"
 #include "store/job_queue.hpp"
 #include "wire/control_endpoint.hpp"

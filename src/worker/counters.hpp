@@ -7,14 +7,14 @@
 
 #include "onced/outcome.hpp"
 #include "onced/store_counters.hpp"
-#include "queue/queue_counters.hpp"
-#include "queue/relay.hpp"
+#include "runner/queue_counters.hpp"
+#include "runner/relay.hpp"
 
 namespace onced::worker {
 
 // What a worker has counted since it started. Each may be raised from any thread. The balance at every drain:
 // deliveries + handled + refused = the sum of what came of all + unknown + dropped.
-struct Counters : StoreCounters, queue::QueueCounters, queue::RelayCounters {
+struct Counters : StoreCounters, runner::QueueCounters, runner::RelayCounters {
   using Counter = StoreCounters::Counter;
 
   Counter messages{0};                                  // taken from the jobs socket

@@ -34,8 +34,8 @@ bool is_hello(BytesView frame) {
 } // namespace
 
 Gateway::Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover,
-                 Outgoing &outgoing, QueryThreads &queries, wire::Wake &wake, Counters &counters,
-                 KillSwitch &kill_switch, std::unique_ptr<ReplyLab> lab, EventLog &log)
+                 Outgoing &outgoing, QueryThreads &queries, Wake &wake, Counters &counters, KillSwitch &kill_switch,
+                 std::unique_ptr<ReplyLab> lab, EventLog &log)
     : sockets_(std::move(sockets)), durability_(durability), keeper_(keeper), handover_(handover), outgoing_(outgoing),
       queries_(queries), wake_(wake), counters_(counters), kill_switch_(kill_switch), lab_(std::move(lab)), log_(log) {}
 

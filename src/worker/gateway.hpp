@@ -6,11 +6,11 @@
 
 #include <zmq.hpp>
 
+#include "base/wake.hpp"
 #include "onced/event_log.hpp"
 #include "onced/kill_point.hpp"
 #include "store/store_keeper.hpp"
 #include "wire/messages.hpp"
-#include "wire/wake.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
 #include "worker/outgoing.hpp"
@@ -34,8 +34,8 @@ public:
   };
 
   Gateway(Sockets sockets, Durability durability, const StoreKeeper &keeper, Handover &handover, Outgoing &outgoing,
-          QueryThreads &queries, wire::Wake &wake, Counters &counters, KillSwitch &kill_switch,
-          std::unique_ptr<ReplyLab> lab, EventLog &log);
+          QueryThreads &queries, Wake &wake, Counters &counters, KillSwitch &kill_switch, std::unique_ptr<ReplyLab> lab,
+          EventLog &log);
 
   // Until `stop_reading` it takes jobs; until `finish` it sends what is handed out. Throws zmq::error_t on a broken
   // invariant.
@@ -68,7 +68,7 @@ private:
   Handover &handover_;
   Outgoing &outgoing_;
   QueryThreads &queries_;
-  wire::Wake &wake_;
+  Wake &wake_;
   Counters &counters_;
   KillSwitch &kill_switch_;
   std::unique_ptr<ReplyLab> lab_; // null: no knob is set

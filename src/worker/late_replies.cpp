@@ -3,14 +3,14 @@
 #include <algorithm>
 
 #include "onced/limits.hpp"
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "wire/messages.hpp"
 
 namespace onced::worker {
 namespace {
 
 // The words of a later delivery's reply (store/verdict.cpp).
-std::string detail_of(const queue::JobEnd &end, const Digest &digest, Digester &digester) {
+std::string detail_of(const runner::JobEnd &end, const Digest &digest, Digester &digester) {
   if (end.outcome == Outcome::accepted) return std::string(end.detail);
   if (end.outcome != Outcome::failed) return {};
   return "dead letter " + to_hex(store::dead_letter_id(Key{Bytes(end.key)}, digest, Outcome::failed, digester).view());
@@ -50,7 +50,7 @@ void LateReplies::forget(const Delivery &delivery, const ReplyTo &to) {
   jobs_.erase(job);
 }
 
-std::vector<OutgoingFrame> LateReplies::answer(const queue::JobEnd &end, const BootId &boot, Durability durability) {
+std::vector<OutgoingFrame> LateReplies::answer(const runner::JobEnd &end, const BootId &boot, Durability durability) {
   std::vector<Waiter> waiters;
   {
     const std::scoped_lock lock(mutex_);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "onced/digest.hpp"
-#include "queue/runner_context.hpp"
+#include "runner/runner_context.hpp"
 #include "worker/intake.hpp"
 #include "worker/outgoing.hpp"
 
@@ -23,7 +23,7 @@ public:
 
   // The frames for all who wait for this job, in this intent: `stored` for the first, whose delivery it was, and
   // `duplicate` for the others, or `failed`. That it is held they are told too, and go on waiting.
-  [[nodiscard]] std::vector<OutgoingFrame> answer(const queue::JobEnd &end, const BootId &boot, Durability durability);
+  [[nodiscard]] std::vector<OutgoingFrame> answer(const runner::JobEnd &end, const BootId &boot, Durability durability);
 
 private:
   struct Waiter {

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "wire/messages.hpp"
 #include "wire/query.hpp"
 #include "worker/worker_state.hpp"
@@ -103,7 +103,7 @@ void QueryThreads::write_depths(messagepack::Writer &writer) {
 }
 
 void QueryThreads::write_handlers(messagepack::Writer &writer) {
-  const auto states = runner_ != nullptr ? runner_->state() : std::vector<queue::Board::TypeState>();
+  const auto states = runner_ != nullptr ? runner_->state() : std::vector<runner::Board::TypeState>();
   writer.string("handlers").map(states.size());
   for (const auto &state : states) {
     writer.string(state.type).map(5);

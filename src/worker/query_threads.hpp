@@ -3,9 +3,9 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/handler.hpp"
-#include "queue/runner.hpp"
+#include "runner/runner.hpp"
 #include "store/store_keeper.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
@@ -21,7 +21,7 @@ using store::StoreKeeper;
 class QueryThreads {
 public:
   QueryThreads(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, const Handover &handover,
-               Outgoing &outgoing, const queue::Runner *runner)
+               Outgoing &outgoing, const runner::Runner *runner)
       : keeper_(keeper), handlers_(handlers), counters_(counters), handover_(handover), outgoing_(outgoing),
         runner_(runner) {}
 
@@ -45,8 +45,8 @@ private:
   Counters &counters_;
   const Handover &handover_;
   Outgoing &outgoing_;
-  const queue::Runner *runner_; // null: no queued jobs are handed over
-  std::mutex mutex_;            // guards the rest
+  const runner::Runner *runner_; // null: no queued jobs are handed over
+  std::mutex mutex_;             // guards the rest
   std::condition_variable changed_;
   QueryTurns turns_;
   bool closed_ = false;

@@ -8,8 +8,8 @@
 
 #include "onced/fencing_token.hpp"
 #include "onced/limits.hpp"
-#include "queue/relay.hpp"
-#include "queue/runner.hpp"
+#include "runner/relay.hpp"
+#include "runner/runner.hpp"
 #include "store/store_keeper.hpp"
 #include "wire/control_endpoint.hpp"
 #include "wire/endpoint.hpp"
@@ -83,8 +83,8 @@ Result<void> check(const WorkerOptions &options, const Handlers &handlers) {
                                 .cause = std::to_string(options.threads) + " is not possible",
                                 .remedy = "give 1 to " + std::to_string(limits::worker_threads_max)});
   }
-  if (auto checked = queue::Runner::check(handlers); !checked) return checked;
-  if (auto checked = queue::check_relays(options.relays); !checked) return checked;
+  if (auto checked = runner::Runner::check(handlers); !checked) return checked;
+  if (auto checked = runner::check_relays(options.relays); !checked) return checked;
   return check_endpoints(options);
 }
 
@@ -120,7 +120,7 @@ private:
   void start_threads(const WorkerOptions &options);
   void start_executors();
   void on_store_change();
-  void on_job_end(const queue::JobEnd &end);
+  void on_job_end(const runner::JobEnd &end);
   void queued(BytesView key, std::string_view type, WallTime accepted_at) override;
   void relayed() override;
   template <class Run> std::thread guarded_thread(Run run);
@@ -141,12 +141,12 @@ private:
   EventLog &log_;
   worker::Counters counters_;
   zmq::context_t context_;
-  wire::Wake wake_;
+  Wake wake_;
   Handover handover_;
   Outgoing outgoing_{[this] { wake_.ring(); }};
   worker::LateReplies late_replies_;
-  std::unique_ptr<queue::Runner> runner_;
-  std::unique_ptr<queue::Relay> relay_;
+  std::unique_ptr<runner::Runner> runner_;
+  std::unique_ptr<runner::Relay> relay_;
   std::unique_ptr<QueryThreads> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
   std::unique_ptr<Gateway> gateway_; // null once the worker has stopped
@@ -169,7 +169,7 @@ Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Ran
   drain_timeout_ = options.drain_timeout;
   const auto memory = worker::plan_memory(options.memory_bytes, options.senders,
                                           {.batch = options.threads,
-                                           .executors = queue::Runner::executors_of(handlers_),
+                                           .executors = runner::Runner::executors_of(handlers_),
                                            .relays = static_cast<unsigned>(options.relays.size())});
   if (!memory) return tl::unexpected(memory.error());
   memory_ = *memory;
@@ -217,15 +217,15 @@ void Worker::Impl::tell_exposure() {
 }
 
 Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &clock, Random &random) {
-  auto runner = queue::Runner::make({.directory = lock_->directory(),
-                                     .boot = boot_count_of(first_boot_),
-                                     .cut_heartbeats = options.lab.cut_heartbeats,
-                                     .descriptors_max = options.handler_descriptors_max},
-                                    handlers_, *keeper_, clock, random, log_, counters_,
-                                    [this](const queue::JobEnd &end) { on_job_end(end); });
+  auto runner = runner::Runner::make({.directory = lock_->directory(),
+                                      .boot = boot_count_of(first_boot_),
+                                      .cut_heartbeats = options.lab.cut_heartbeats,
+                                      .descriptors_max = options.handler_descriptors_max},
+                                     handlers_, *keeper_, clock, random, log_, counters_,
+                                     [this](const runner::JobEnd &end) { on_job_end(end); });
   if (!runner) return tl::unexpected(runner.error());
   runner_ = std::move(*runner);
-  relay_ = std::make_unique<queue::Relay>(options.relays, *keeper_, clock, random, log_, counters_);
+  relay_ = std::make_unique<runner::Relay>(options.relays, *keeper_, clock, random, log_, counters_);
   return {};
 }
 
@@ -291,7 +291,7 @@ void Worker::Impl::relayed() {
   relay_->wake();
 }
 
-void Worker::Impl::on_job_end(const queue::JobEnd &end) {
+void Worker::Impl::on_job_end(const runner::JobEnd &end) {
   auto frames = late_replies_.answer(end, keeper_->state().boot, durability_);
   if (frames.empty()) return;
   if (traits_of(end.outcome).final) counters_.late_replies += frames.size();

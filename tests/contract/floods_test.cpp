@@ -7,7 +7,7 @@
 #include <deque>
 #include <thread>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/limits.hpp"
 #include "support/job_bytes.hpp"
 #include "support/process_figures.hpp"

@@ -11,7 +11,7 @@
 
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
-#include "store/running_slots.hpp"
+#include "store/suspects/running_slots.hpp"
 #include "support/file_content.hpp"
 #include "support/small_disk.hpp"
 #include "support/worker_process.hpp"

@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "base/directory_kind.hpp"
 #include "damage/trial.hpp"
-#include "store/durable_mark.hpp"
+#include "rocksdb/durable_mark.hpp"
 #include "support/log_records.hpp"
 #include "support/scene.hpp"
 
@@ -256,7 +257,7 @@ std::vector<LogLine> lines_of_ldb(const fs::path &log) {
 // Read by another program than the product: what the mark says of each log is so.
 TEST_CASE("ldb reads every row in the logs of a killed store and the mark names the first and the last of each") {
   const Trial trial(Shape::many_logs);
-  const auto mark = store::DurableMark::open(trial.original(), store::store_mark_name, true);
+  const auto mark = rocks::DurableMark::open(trial.original(), store_mark_name, true);
   REQUIRE(mark.has_value());
   const auto content = mark->content();
   std::uint64_t next = 0;
@@ -265,7 +266,7 @@ TEST_CASE("ldb reads every row in the logs of a killed store and the mark names 
     REQUIRE_MESSAGE(!lines.empty(), "ldb, of Debian's rocksdb-tools, reads nothing of ", log.string());
     const std::uint64_t number = std::stoull(log.stem().string());
     const auto known = std::find_if(content.complete.begin(), content.complete.end(),
-                                    [&](const store::LogSpan &span) { return span.number == number; });
+                                    [&](const rocks::LogSpan &span) { return span.number == number; });
     const bool is_newest = number == content.newest.number;
     REQUIRE((known != content.complete.end()) != is_newest);
     CHECK(lines.front().first == (is_newest ? content.newest.first : known->first));
@@ -331,13 +332,13 @@ TEST_CASE("files of an older self and of another store are missed") {
 TEST_CASE("with a mark that knows no row those of a log that was cut are silently lost") {
   const Trial trial(Shape::killed);
   {
-    const auto mark = store::DurableMark::open(trial.original(), store::store_mark_name, true);
+    const auto mark = rocks::DurableMark::open(trial.original(), store_mark_name, true);
     REQUIRE(mark.has_value());
     auto content = mark->content();
     content.sequence = 0;
     content.complete.clear();
     content.identity = {};
-    REQUIRE(store::DurableMark::create(trial.original(), store::store_mark_name, content).has_value());
+    REQUIRE(rocks::DurableMark::create(trial.original(), store_mark_name, content).has_value());
   }
   const auto findings = trial.run(cuts(trial, last_log_of(trial), 200, 150));
   REQUIRE(findings.size() >= 5);

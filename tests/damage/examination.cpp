@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 
 namespace onced::testing {

@@ -17,7 +17,7 @@
 #include <rocksdb/file_system.h>
 
 #include "onced/random.hpp"
-#include "store/environment.hpp"
+#include "rocksdb/environment.hpp"
 
 namespace onced::testing {
 

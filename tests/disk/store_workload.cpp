@@ -3,8 +3,8 @@
 
 #include "disk/store_model.hpp"
 #include "disk/workloads.hpp"
-#include "store/database.hpp"
-#include "store/records.hpp"
+#include "rocksdb/database.hpp"
+#include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 
 namespace fs = std::filesystem;
@@ -156,7 +156,7 @@ void check_counters(const fs::path &directory, const Rows &rows) {
   StoreOptions options;
   options.directory = directory;
   options.read_only = true;
-  auto database = store::Database::open(options);
+  auto database = rocks::Database::open(options);
   if (!database) complain(describe(database.error()));
   std::uint64_t results = 0;
   std::uint64_t letters = 0;

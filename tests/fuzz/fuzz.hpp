@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/bytes.hpp"
 
 // What the fuzz targets share: how they say that something is broken, and how they look at bytes.

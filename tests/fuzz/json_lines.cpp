@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/json_reader.hpp"
+#include "base/json_value.hpp"
 #include "fuzz.hpp"
-#include "job/json_reader.hpp"
-#include "job/json_value.hpp"
 #include "line_reader.hpp"
 #include "onced/job.hpp"
 

@@ -1,6 +1,6 @@
 // Any bytes as a value on disk: of the store's families and of an outbox. Verifies that what is read is the same once
 // encoded and read again, and that not one byte may follow a record. Not: RocksDB, which checks its own files.
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "fuzz.hpp"
 #include "onced/limits.hpp"
 #include "onced/version.hpp"

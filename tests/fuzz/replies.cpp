@@ -6,9 +6,9 @@
 #include <limits>
 #include <map>
 
-#include "delivery/redelivery.hpp"
 #include "fuzz.hpp"
 #include "onced/digest.hpp"
+#include "sender/redelivery.hpp"
 #include "wire/messages.hpp"
 
 namespace onced::fuzz {

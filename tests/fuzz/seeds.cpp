@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "onced/ids.hpp"
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 #include "unit/wire/samples.hpp"
 

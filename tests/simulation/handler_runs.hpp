@@ -9,7 +9,7 @@
 #include "ledger.hpp"
 #include "onced/clock.hpp"
 #include "onced/fencing_token.hpp"
-#include "queue/leases.hpp"
+#include "runner/leases.hpp"
 
 namespace simulation {
 
@@ -26,7 +26,7 @@ public:
     Time lease_until{};
   };
 
-  explicit HandlerRuns(const onced::queue::LeaseOptions &options) : options_(options) {}
+  explicit HandlerRuns(const onced::runner::LeaseOptions &options) : options_(options) {}
 
   void on_taken(const onced::FencingToken &token);
   void on_started(std::size_t key, Run run, Time now);
@@ -50,7 +50,7 @@ private:
 
   [[nodiscard]] std::size_t leases_of_type(bool is_command, Time now) const;
 
-  onced::queue::LeaseOptions options_;
+  onced::runner::LeaseOptions options_;
   std::array<OfKey, Ledger::keys_max> keys_;
   onced::FencingToken newest_;
 };

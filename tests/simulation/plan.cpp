@@ -30,8 +30,8 @@ onced::RedeliveryOptions drawn_redelivery(Chance &chance) {
   return options;
 }
 
-onced::queue::LeaseOptions drawn_leases(Chance &chance) {
-  onced::queue::LeaseOptions options;
+onced::runner::LeaseOptions drawn_leases(Chance &chance) {
+  onced::runner::LeaseOptions options;
   options.concurrency = 1 + chance.below(3);
   options.visibility_timeout = between(chance, 200, 2000);
   options.max_receive_count = static_cast<std::uint32_t>(1 + chance.below(5));

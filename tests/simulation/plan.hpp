@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "chance.hpp"
-#include "delivery/redelivery.hpp"
-#include "queue/leases.hpp"
+#include "runner/leases.hpp"
+#include "sender/redelivery.hpp"
 
 namespace simulation {
 
@@ -34,7 +34,7 @@ struct Plan {
   std::uint64_t crash_percent = 0;         // of the worker's commits: it crashes just before or just after
   std::uint64_t write_failure_percent = 0; // of the worker's commits: whether the row is there is unknown
 
-  onced::queue::LeaseOptions leases;     // of every type of queued jobs
+  onced::runner::LeaseOptions leases;    // of every type of queued jobs
   Duration execution_max{};              // of a handler that does not hang
   std::uint64_t try_again_percent = 0;   // of the handlers' ends
   std::uint64_t hang_percent = 0;        // of the handlers: their heartbeats end before they do

@@ -9,8 +9,8 @@ namespace simulation {
 using onced::FencingToken;
 using onced::MonotonicTime;
 using onced::Outcome;
-using onced::queue::LeaseOptions;
-using onced::queue::Leases;
+using onced::runner::LeaseOptions;
+using onced::runner::Leases;
 using Phase = Ledger::Phase;
 
 namespace {

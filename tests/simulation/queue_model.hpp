@@ -7,7 +7,7 @@
 
 #include "context.hpp"
 #include "handler_runs.hpp"
-#include "queue/leases.hpp"
+#include "runner/leases.hpp"
 
 namespace simulation {
 
@@ -65,7 +65,7 @@ private:
 
   // Of this life of the process; none while there is none.
   std::uint32_t life_ = 1;
-  std::optional<onced::queue::Leases> leases_;
+  std::optional<onced::runner::Leases> leases_;
   std::vector<Event> held_;
 };
 

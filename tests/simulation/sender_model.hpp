@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "delivery/redelivery.hpp"
 #include "ledger.hpp"
+#include "sender/redelivery.hpp"
 
 namespace simulation {
 

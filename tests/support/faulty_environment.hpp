@@ -11,7 +11,7 @@
 #include <rocksdb/env.h>
 #include <rocksdb/file_system.h>
 
-#include "store/environment.hpp"
+#include "rocksdb/environment.hpp"
 
 namespace onced::testing {
 

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/bytes.hpp"
 
 // The MessagePack bytes of jobs, as a producer would write them.

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "job/utf8.hpp"
+#include "base/utf8.hpp"
 #include "onced/limits.hpp"
 #include "unit/job/support.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/ids.hpp"
 #include "onced/job.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <doctest/doctest.h>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/digest.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/file_content.hpp"

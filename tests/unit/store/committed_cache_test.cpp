@@ -1,6 +1,6 @@
 // The cache of committed jobs: what it holds and what it forgets, and that the store never answers from it what is not
 // on stable storage. Does not verify kills between a commit and the cache: tests/crash kills at worker.after-commit.
-#include "store/committed_cache.hpp"
+#include "store/cache/committed_cache.hpp"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/raw_database.hpp"
 #include "support/store_harness.hpp"
 

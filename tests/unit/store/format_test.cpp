@@ -1,9 +1,10 @@
 // A database of each disk format that was ever written, checked in under tests/data, is opened by this program.
 #include <doctest/doctest.h>
 
+#include "base/directory_kind.hpp"
 #include "onced/version.hpp"
-#include "store/durable_mark.hpp"
-#include "store/records.hpp"
+#include "rocksdb/durable_mark.hpp"
+#include "store/rows/records.hpp"
 #include "support/raw_database.hpp"
 #include "support/relay_harness.hpp"
 #include "support/scene.hpp"
@@ -242,7 +243,7 @@ TEST_CASE("every row of a database of format 2 and of format 3 is read") {
 TEST_CASE("a database of format 2 is upgraded by its first opening for writing and has an identity") {
   FormatHarness harness(2);
   const auto content = [&] {
-    const auto mark = store::DurableMark::open(harness.directory.path(), store::store_mark_name, true);
+    const auto mark = rocks::DurableMark::open(harness.directory.path(), store_mark_name, true);
     REQUIRE(mark.has_value());
     return mark->content();
   };
@@ -251,10 +252,10 @@ TEST_CASE("a database of format 2 is upgraded by its first opening for writing a
   CHECK(content().older);
   harness.options.read_only = false;
   harness.reopen();
-  const store::StoreIdentity identity = content().identity;
+  const rocks::StoreIdentity identity = content().identity;
   CHECK(!content().older);
   CHECK(content().boot == harness.store->boot().bytes[7]);
-  CHECK(identity != store::StoreIdentity{});
+  CHECK(identity != rocks::StoreIdentity{});
   harness.reopen();
   CHECK(content().identity == identity);
   CHECK(harness.store->verify()->problems == 0);

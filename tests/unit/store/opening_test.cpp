@@ -7,9 +7,10 @@
 #include <sstream>
 #include <thread>
 
+#include "base/directory_kind.hpp"
 #include "onced/version.hpp"
-#include "store/durable_mark.hpp"
-#include "store/records.hpp"
+#include "rocksdb/durable_mark.hpp"
+#include "store/rows/records.hpp"
 #include "support/file_content.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"
@@ -17,7 +18,7 @@
 
 using namespace onced;
 using namespace onced::testing;
-using store::StoreIdentity;
+using rocks::StoreIdentity;
 
 namespace {
 
@@ -92,8 +93,8 @@ void check_loss_is_noticed_and_can_be_accepted(StoreHarness &harness) {
   CHECK(harness.commit_one(job_bytes("after the loss", {1})).outcome == Outcome::duplicate);
 }
 
-store::MarkContent mark_content_of(const fs::path &directory) {
-  const auto mark = store::DurableMark::open(directory, store::store_mark_name, true);
+rocks::MarkContent mark_content_of(const fs::path &directory) {
+  const auto mark = rocks::DurableMark::open(directory, store_mark_name, true);
   REQUIRE(mark.has_value());
   return mark->content();
 }
@@ -102,8 +103,8 @@ std::uint64_t mark_of(const fs::path &directory) {
   return mark_content_of(directory).sequence;
 }
 
-void replace_mark(const fs::path &directory, store::MarkContent content) {
-  REQUIRE(store::DurableMark::create(directory, store::store_mark_name, std::move(content)).has_value());
+void replace_mark(const fs::path &directory, rocks::MarkContent content) {
+  REQUIRE(rocks::DurableMark::create(directory, store_mark_name, std::move(content)).has_value());
 }
 
 void copy_all(const fs::path &from, const fs::path &to) {
@@ -357,8 +358,8 @@ TEST_CASE("a flipped bit anywhere in the log never goes unnoticed") {
 TEST_CASE("a complete log that is needed and is not read whole is noticed") {
   StoreHarness harness;
   leave_killed_store(harness.directory.path(), 20);
-  const store::MarkContent known = mark_content_of(harness.directory.path());
-  store::MarkContent content = known;
+  const rocks::MarkContent known = mark_content_of(harness.directory.path());
+  rocks::MarkContent content = known;
   std::string refused;
   SUBCASE("it is missing") {
     content.complete = {{.number = known.newest.number + 1, .first = 1, .last = 5}};
@@ -448,7 +449,7 @@ TEST_CASE("the database of another store is noticed and can be adopted") {
 TEST_CASE("a boot that was marked and wrote nothing is no loss") {
   StoreHarness harness;
   leave_killed_store(harness.directory.path(), 20);
-  store::MarkContent content = mark_content_of(harness.directory.path());
+  rocks::MarkContent content = mark_content_of(harness.directory.path());
   SUBCASE("the boot alone") {
     content.boot += 1;
     content.newest.number += 5;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "store/log_files.hpp"
+#include "rocksdb/log_files.hpp"
 #include "support/eventually.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/queue_harness.hpp"
@@ -37,7 +37,7 @@ struct LockedHarness : StoreHarness {
   }
 
   [[nodiscard]] fs::path newest_log() const {
-    const auto logs = store::log_files(data / "db");
+    const auto logs = rocks::log_files(data / "db");
     return data / "db" / logs.back().name();
   }
 

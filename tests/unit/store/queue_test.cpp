@@ -3,7 +3,7 @@
 // leases), threads (queue_races_test.cpp), long histories (queue_model_test.cpp), and power loss.
 #include <doctest/doctest.h>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/queue_harness.hpp"
 #include "support/raw_database.hpp"

@@ -7,7 +7,7 @@
 #include <random>
 #include <thread>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/raw_database.hpp"
 #include "support/store_harness.hpp"
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "onced/version.hpp"
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 
 using namespace onced;

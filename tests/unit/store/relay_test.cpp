@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/raw_database.hpp"
 #include "support/relay_harness.hpp"

@@ -6,7 +6,7 @@
 
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
-#include "store/running_slots.hpp"
+#include "store/suspects/running_slots.hpp"
 #include "support/file_content.hpp"
 #include "support/scene.hpp"
 #include "support/temp_directory.hpp"

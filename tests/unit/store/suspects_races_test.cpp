@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "store/running_slots.hpp"
+#include "store/suspects/running_slots.hpp"
 #include "support/store_harness.hpp"
 
 using namespace onced;

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 
-#include "store/records.hpp"
-#include "store/running_slots.hpp"
+#include "store/rows/records.hpp"
 #include "store/store_keeper.hpp"
+#include "store/suspects/running_slots.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"
 #include "support/store_harness.hpp"

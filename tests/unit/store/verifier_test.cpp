@@ -2,7 +2,7 @@
 // Not here: damage to the files themselves, which is what tests/damage does.
 #include <doctest/doctest.h>
 
-#include "store/records.hpp"
+#include "store/rows/records.hpp"
 #include "support/queue_harness.hpp"
 #include "support/raw_database.hpp"
 

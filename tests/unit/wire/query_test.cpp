@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/limits.hpp"
 #include "support/queue_harness.hpp"
 #include "support/raw_database.hpp"

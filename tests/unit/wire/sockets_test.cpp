@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 #include <zmq.hpp>
 
+#include "base/wake.hpp"
 #include "onced/limits.hpp"
 #include "support/store_harness.hpp"
 #include "unit/wire/samples.hpp"
@@ -15,7 +16,6 @@
 #include "wire/query.hpp"
 #include "wire/raw_message.hpp"
 #include "wire/sockets.hpp"
-#include "wire/wake.hpp"
 
 namespace onced::testing {
 namespace {
@@ -200,7 +200,7 @@ TEST_CASE("the rest of a multipart message is discarded and the next message is 
 }
 
 TEST_CASE("a bell rings the poll of the thread that owns the sockets until it is cleared") {
-  wire::Wake wake;
+  Wake wake;
   const auto rings = [&] {
     zmq::pollitem_t item{.socket = nullptr, .fd = wake.descriptor(), .events = ZMQ_POLLIN, .revents = 0};
     return zmq::poll(&item, 1, milliseconds(0)) == 1;

@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/limits.hpp"
 #include "support/store_harness.hpp"
 #include "worker/query_threads.hpp"

@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "job/messagepack.hpp"
+#include "base/messagepack.hpp"
 #include "onced/worker.hpp"
 
 namespace onced::crashing {
