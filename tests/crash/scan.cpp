@@ -64,6 +64,7 @@ public:
   }
 
   [[nodiscard]] std::uint64_t number(std::size_t field) const { return at(field).as<std::uint64_t>(); }
+  [[nodiscard]] std::int64_t integer(std::size_t field) const { return at(field).as<std::int64_t>(); }
   // Empty: nil.
   [[nodiscard]] std::string text(std::size_t field) const {
     return at(field).is_nil() ? std::string() : at(field).as<std::string>();
@@ -107,15 +108,11 @@ Letter letter_of(const Bytes &value) {
 }
 
 void count(const Bytes &name, const Bytes &value, Scan &found) {
-  if (name.starts_with("counters/")) {
-    const Fields fields(value, 11);
-    found.results_counted += fields.number(1);
-    found.letters_counted += fields.number(2);
-  } else if (name == "changes") {
-    const Fields fields(value, 13);
-    found.results_counted += fields.number(1);
-    found.letters_counted -= fields.number(2);
-  }
+  if (!name.starts_with("sums/")) return;
+  const Fields fields(value, 8);
+  fields.expect(0, 1);
+  found.results_counted += fields.integer(1);
+  found.letters_counted += fields.integer(2);
 }
 
 std::string operation_id_of(const Bytes &job) {

@@ -34,8 +34,8 @@ struct Scan {
   std::map<Bytes, Row> rows;
   std::map<Bytes, Letter> letters;
   // By the counters of `meta`.
-  std::uint64_t results_counted = 0;
-  std::uint64_t letters_counted = 0;
+  std::int64_t results_counted = 0;
+  std::int64_t letters_counted = 0;
 };
 
 // A data directory. Throws where the database does not open or a row is damaged.

@@ -3,7 +3,7 @@
 
 #include "disk/store_model.hpp"
 #include "disk/workloads.hpp"
-#include "rocksdb/database.hpp"
+#include "rocksdb/rocksdb_engine.hpp"
 #include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 
@@ -156,24 +156,13 @@ void check_counters(const fs::path &directory, const Rows &rows) {
   StoreOptions options;
   options.directory = directory;
   options.read_only = true;
-  auto database = rocks::Database::open(options);
-  if (!database) complain(describe(database.error()));
-  std::uint64_t results = 0;
-  std::uint64_t letters = 0;
-  store::RecordDecoder decoder;
-  const std::unique_ptr<rocksdb::Iterator> meta((*database)->db()->NewIterator({}, (*database)->meta()));
-  for (meta->SeekToFirst(); meta->Valid(); meta->Next()) {
-    const auto name = meta->key().ToStringView();
-    if (name.starts_with("counters/")) {
-      const auto lane = decoder.counters(meta->value().ToStringView());
-      results += lane.value().results;
-      letters += lane.value().dead_letters;
-    } else if (name == store::change_counters_name) {
-      const auto changes = decoder.change_counters(meta->value().ToStringView());
-      results += changes.value().results;
-      letters -= changes.value().dead_letters_removed;
-    }
-  }
+  ManualClock clock;
+  const auto engine = rocks::open_engine(options, clock);
+  if (!engine) complain(describe(engine.error()));
+  const auto sums = (*engine)->view()->counters();
+  if (!sums) complain(describe(sums.error()));
+  const auto results = static_cast<std::uint64_t>((*sums)[engine::Counter::results]);
+  const auto letters = static_cast<std::uint64_t>((*sums)[engine::Counter::dead_letters]);
   if (results != rows.results.size() || letters != rows.letters.size()) {
     complain("the counters say " + std::to_string(results) + " results and " + std::to_string(letters) +
              " dead letters, the rows are " + rows.describe());

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "onced/ids.hpp"
+#include "rocksdb/sum_rows.hpp"
 #include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 #include "unit/wire/samples.hpp"
@@ -118,18 +119,18 @@ void write_records(Corpus corpus) {
   corpus.add(letter.relay_key);
   store::encode_relayed({.job = "job", .created_at = time, .redrives = 1}, out);
   corpus.add(out);
-  corpus.add("\x93\x01\x05\x02"); // a lane's counters of format 1
-  store::encode_counters({.results = 300, .dead_letters = 2, .dead_letter_bytes = 0}, out);
-  corpus.add(out);
-  store::encode_change_counters({.results = 1, .dead_letters_removed = 70'000}, out);
+  corpus.add("\x9B\x02\x05\x02\x03\x01\x0A\x04\x01\x01\x07\x07"); // sums of format 2
+  engine::Counters sums;
+  sums[engine::Counter::results] = 300;
+  sums[engine::Counter::dead_letters] = -2;
+  rocks::encode_sums(sums, out);
   corpus.add(out);
   AuditRow row;
   row.action = "redrive";
   row.by = row.why = "kim";
   store::encode_audit(row, out);
   corpus.add(out);
-  store::encode_number(1, out);
-  corpus.add(out);
+  corpus.add(messagepack::encode_number(1));
   sender::encode({.sequence = Sequence{1}, .tag = Digester().tag("job"), .issued_at = time, .job = "job"}, out);
   corpus.add(out);
   corpus.add(store::audit_name(7));

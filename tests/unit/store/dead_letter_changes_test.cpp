@@ -7,7 +7,7 @@
 
 #include "store/rows/records.hpp"
 #include "support/faulty_environment.hpp"
-#include "support/raw_database.hpp"
+#include "support/raw_sums.hpp"
 #include "support/scene.hpp"
 #include "support/store_harness.hpp"
 
@@ -59,34 +59,15 @@ struct ChangeHarness : StoreHarness {
   void check_counters_by_scan() {
     close();
     const RawDatabase raw(directory.path());
-    store::RecordDecoder decoder;
-    std::int64_t results = 0;
-    std::int64_t letters = 0;
-    std::int64_t bytes = 0;
-    for (const auto &[name, value] : raw.rows("meta")) {
-      if (name.starts_with("counters/")) {
-        const auto lane = decoder.counters(value);
-        REQUIRE(lane.has_value());
-        results += static_cast<std::int64_t>(lane->results);
-        letters += static_cast<std::int64_t>(lane->dead_letters);
-      } else if (name.starts_with("letter-bytes/")) {
-        bytes += static_cast<std::int64_t>(decoder.number(value).value());
-      } else if (name == store::change_counters_name) {
-        const auto changes = decoder.change_counters(value);
-        REQUIRE(changes.has_value());
-        results += static_cast<std::int64_t>(changes->results);
-        letters -= static_cast<std::int64_t>(changes->dead_letters_removed);
-        bytes += static_cast<std::int64_t>(changes->dead_letter_bytes_found);
-        bytes -= static_cast<std::int64_t>(changes->dead_letter_bytes_removed);
-      }
-    }
+    const engine::Counters sums = sums_of(raw);
     std::int64_t scanned_bytes = 0;
     const auto rows = raw.rows("dead_letters");
+    store::RecordDecoder decoder;
     for (const auto &[id, value] : rows)
       scanned_bytes += static_cast<std::int64_t>(decoder.dead_letter({}, value).value().bytes.size());
-    CHECK(results == static_cast<std::int64_t>(raw.rows("operations").size()));
-    CHECK(letters == static_cast<std::int64_t>(rows.size()));
-    CHECK(bytes == scanned_bytes);
+    CHECK(sums[engine::Counter::results] == static_cast<std::int64_t>(raw.rows("operations").size()));
+    CHECK(sums[engine::Counter::dead_letters] == static_cast<std::int64_t>(rows.size()));
+    CHECK(sums[engine::Counter::dead_letter_bytes] == scanned_bytes);
   }
 };
 

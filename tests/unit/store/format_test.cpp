@@ -4,8 +4,9 @@
 #include "base/directory_kind.hpp"
 #include "onced/version.hpp"
 #include "rocksdb/durable_mark.hpp"
+#include "store/rows/older_sums.hpp"
 #include "store/rows/records.hpp"
-#include "support/raw_database.hpp"
+#include "support/raw_sums.hpp"
 #include "support/relay_harness.hpp"
 #include "support/scene.hpp"
 
@@ -169,26 +170,6 @@ TEST_CASE("scene: write a database for tests/data" * doctest::skip()) {
   harness.close();
 }
 
-TEST_CASE("every row of a database of format 1 is read") {
-  FormatHarness harness(1);
-  SUBCASE("read-only") {
-    harness.options.read_only = true;
-  }
-  SUBCASE("for writing") {}
-  harness.open();
-  const Counts counts = harness.counts();
-  CHECK(counts.results == 5);
-  CHECK(counts.dead_letters == 4);
-  CHECK(counts.pending == 0);
-  CHECK(counts.relayed == 0);
-  check_common_rows(harness);
-  CHECK(harness.store->verify()->problems == 0);
-  CHECK(harness.store->queue().queued({}, 10)->entries.empty());
-  CHECK(harness.store->queue().find("key").value() == std::nullopt);
-  CHECK(harness.store->relay().page("next", {}, 10)->entries.empty());
-  CHECK(harness.store->relay().destinations(10)->empty());
-}
-
 TEST_CASE("every row of a database of format 2 and of format 3 is read") {
   unsigned format = 0;
   bool read_only = false;
@@ -261,63 +242,44 @@ TEST_CASE("a database of format 2 is upgraded by its first opening for writing a
   CHECK(harness.store->verify()->problems == 0);
   harness.close();
   const auto meta = RawDatabase(harness.directory.path()).rows("meta");
-  CHECK(store::RecordDecoder().number(meta.at("format")) == 3);
+  CHECK(messagepack::decode_number(meta.at("format")) == disk_format);
   CHECK(meta.at("identity") == identity.view());
 }
 
-TEST_CASE("a database of format 1 takes queued jobs once it is opened for writing") {
-  QueueHarness fresh; // for its handlers
-  FormatHarness harness(1);
-  harness.handlers = fresh.handlers;
-  harness.open();
-  CHECK(harness.commit_one(slow_job("new")).outcome == Outcome::accepted);
-  CHECK(harness.commit_one(job_bytes("demo-4", {int64_max, 1})).outcome == Outcome::failed);
-  for (const DeadLetter &letter : harness.dead_letters())
-    CHECK(harness.store->redrive(letter.id, harness.handlers, kim).has_value());
-  harness.reopen();
-  CHECK(harness.counts().pending == 1);
-  CHECK(harness.store->verify()->problems == 0);
-  harness.close();
-  CHECK(store::RecordDecoder().number(RawDatabase(harness.directory.path()).rows("meta").at("format")) == disk_format);
+TEST_CASE("a database of a format before 2 is refused and left as it is") {
+  FormatHarness harness(2);
+  RawDatabase(harness.directory.path()).put("meta", "format", messagepack::encode_number(1));
+  for (const bool read_only : {true, false}) {
+    harness.options.read_only = read_only;
+    const auto refused = harness.try_open();
+    REQUIRE(!refused.has_value());
+    CHECK(refused.error().code == ErrorCode::newer_format);
+    CHECK(refused.error().cause.find("from 2 on") != std::string::npos);
+  }
 }
 
-TEST_CASE("a database without the relay is read and has one once it is opened for writing") {
-  RelayHarness harness;
-  CHECK(harness.commit({slow_job("a"), job_bytes("b", {1})}).size() == 2);
-  harness.close();
-  RawDatabase(harness.directory.path()).drop_family("relay");
-  harness.options.read_only = true;
-  harness.open();
-  CHECK(harness.counts().pending == 1);
-  CHECK(harness.counts().relayed == 0);
-  CHECK(harness.waiting().empty());
-  CHECK(harness.store->verify()->problems == 0);
-  harness.options.read_only = false;
-  harness.reopen();
-  CHECK(harness.commit_one(split_job("c")).outcome == Outcome::stored);
-  CHECK(harness.waiting().size() == 1);
-  harness.check_sound();
-}
-
-TEST_CASE("a database of format 1 goes on being used") {
-  FormatHarness harness(1);
-  harness.open();
-  CHECK(harness.store->boot().bytes[7] == 3); // it had been opened twice
-  const auto settled = harness.commit({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-new", {1, 1}),
-                                       job_bytes("demo-1", {9}), float_job(), effect_job(), "not-json"});
-  CHECK(outcomes_of(settled) == std::vector<Outcome>{Outcome::duplicate, Outcome::stored, Outcome::conflict,
-                                                     Outcome::duplicate, Outcome::duplicate, Outcome::invalid});
-  CHECK(settled[0].result == integer_result(6));
-  CHECK(settled[3].result == float_result());
-  harness.reopen();
-  CHECK(harness.counts().results == 6);
-  CHECK(harness.counts().dead_letters == 4);
-  harness.close();
-
-  const auto meta = RawDatabase(harness.directory.path()).rows("meta");
-  store::RecordDecoder decoder;
-  CHECK(decoder.number(meta.at("format")) == disk_format);
-  CHECK(decoder.number(meta.at("boots")) == 4);
-  CHECK(decoder.counters(meta.at("counters/0"))->results == 6);
-  CHECK(decoder.counters(meta.at("counters/0"))->dead_letters == 4);
+// The sums of an older format lie in other rows.
+TEST_CASE("a database of format 2 and of format 3 goes on being used") {
+  for (const unsigned format : {2U, 3U}) {
+    CAPTURE(format);
+    FormatHarness harness(format);
+    harness.open();
+    const auto settled = harness.commit({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-new", {1, 1}),
+                                         job_bytes("demo-1", {9}), float_job(), effect_job(), "not-json"});
+    CHECK(outcomes_of(settled) == std::vector<Outcome>{Outcome::duplicate, Outcome::stored, Outcome::conflict,
+                                                       Outcome::duplicate, Outcome::duplicate, Outcome::invalid});
+    CHECK(settled[0].result == integer_result(6));
+    CHECK(settled[3].result == float_result());
+    harness.reopen();
+    CHECK(harness.store->verify()->problems == 0);
+    CHECK(!harness.store->upgrade().has_value());
+    harness.close();
+    const RawDatabase raw(harness.directory.path());
+    const auto meta = raw.rows("meta");
+    CHECK(messagepack::decode_number(meta.at("format")) == disk_format);
+    for (const auto &[name, value] : meta)
+      CHECK(!store::is_older_sum(name));
+    CHECK(sums_of(raw)[engine::Counter::results] == 8);
+    CHECK(sums_of(raw)[engine::Counter::dead_letters] == 7);
+  }
 }

@@ -581,8 +581,7 @@ TEST_CASE("a newer format is refused and left as it is") {
   StoreHarness harness;
   harness.open();
   harness.close();
-  Bytes newer;
-  store::encode_number(disk_format + 1, newer);
+  const Bytes newer = messagepack::encode_number(disk_format + 1);
   RawDatabase(harness.directory.path()).put("meta", "format", newer);
   for (const bool read_only : {false, true}) {
     harness.options.read_only = read_only;
@@ -609,7 +608,8 @@ TEST_CASE("a database without its format row is refused as corrupt") {
 }
 
 TEST_CASE("damaged meta rows are refused as corrupt") {
-  for (const std::string name : {"format", "boots", "counters/0", "counters/x", "counters/"}) {
+  for (const std::string name :
+       {"format", "boots", "sums/0", "sums/x", "sums/", "counters/0", "letter-bytes/0", "changes"}) {
     CAPTURE(name);
     StoreHarness harness;
     harness.open();

@@ -5,11 +5,14 @@
 #include <sstream>
 
 #include "onced/version.hpp"
+#include "rocksdb/sum_rows.hpp"
+#include "store/rows/older_sums.hpp"
 #include "store/rows/records.hpp"
 #include "support/store_harness.hpp"
 
 using namespace onced;
 using namespace onced::store;
+using engine::Counter;
 using namespace onced::testing;
 
 namespace {
@@ -134,11 +137,14 @@ TEST_CASE("the worked example of the storage document is what is written") {
   encode_relayed(relayed.row, value);
   CHECK(to_hex(value) == example("relay value"));
 
-  LaneCounters counters{.results = 1, .dead_letters = 1};
-  counters.queue.add(resize_job().size());
-  counters.relay.add(relayed.row.job.size());
-  encode_counters(counters, value);
-  CHECK(to_hex(value) == example("counters value"));
+  engine::Counters sums;
+  for (const auto rows : {Counter::results, Counter::dead_letters, Counter::queued, Counter::relayed})
+    sums[rows] = 1;
+  sums[Counter::dead_letter_bytes] = static_cast<std::int64_t>(letter.bytes.size());
+  sums[Counter::queued_bytes] = static_cast<std::int64_t>(resize_job().size());
+  sums[Counter::relayed_bytes] = static_cast<std::int64_t>(relayed.row.job.size());
+  rocks::encode_sums(sums, value);
+  CHECK(to_hex(value) == example("sums value"));
   CHECK(to_hex(key_of_effect("invoice-7").bytes) == example("effect key"));
 }
 
@@ -295,36 +301,49 @@ TEST_CASE("a state of the queue out of range and more errors than are kept make 
   CHECK(!decoder.queued(too_many));
 }
 
-TEST_CASE("counters and rows of the audit survive writing and reading") {
-  LaneCounters lane{.results = 1, .dead_letters = 2};
-  lane.queue = {.added = 3, .removed = 4, .bytes_added = 5, .bytes_removed = 600};
-  lane.relay = {.added = 13, .removed = 14, .bytes_added = 15, .bytes_removed = 700};
+TEST_CASE("sums survive writing and reading") {
+  engine::Counters sums;
+  std::int64_t next = -3;
+  for (std::int64_t &sum : sums.all())
+    sum = next++;
+  sums[Counter::relayed_bytes] = std::numeric_limits<std::int64_t>::min();
+  sums[Counter::queued_bytes] = std::numeric_limits<std::int64_t>::max();
   Bytes value;
-  encode_counters(lane, value);
+  rocks::encode_sums(sums, value);
+  CHECK(rocks::decode_sums(value) == sums);
+  for (std::size_t size = 0; size < value.size(); ++size)
+    CHECK(!rocks::decode_sums(BytesView(value).substr(0, size)));
+  CHECK(!rocks::decode_sums(value + '\0'));
+  CHECK(rocks::sums_number(rocks::sums_name(17)) == 17U);
+  for (const std::string name : {"sums/", "sums/x", "sums/1x", "sums/-1", "sums/1234567", "counters/0"})
+    CHECK(!rocks::sums_number(name));
+}
+
+TEST_CASE("the sums of formats 2 and 3 are read as they were") {
+  const auto lane = decode_older_sum("counters/0", "\x9B\x02\x05\x02\x03\x01\x0A\x04\x01\x01\x07\x07");
+  REQUIRE(lane);
+  CHECK((*lane)[Counter::results] == 5);
+  CHECK((*lane)[Counter::dead_letters] == 2);
+  CHECK((*lane)[Counter::queued] == 2);
+  CHECK((*lane)[Counter::queued_bytes] == 6);
+  CHECK((*lane)[Counter::relayed] == 0);
+  CHECK((*decode_older_sum("letter-bytes/3", "\x11"))[Counter::dead_letter_bytes] == 17);
+  const auto changes = decode_older_sum("changes", "\x9D\x02\x01\x02\x09\x04\x01\x02\x03\x04\x05\x02\x03\x01");
+  REQUIRE(changes);
+  CHECK((*changes)[Counter::results] == 1);
+  CHECK((*changes)[Counter::dead_letters] == -2);
+  CHECK((*changes)[Counter::dead_letter_bytes] == 5);
+  CHECK((*changes)[Counter::queued] == -1);
+  CHECK((*changes)[Counter::relayed_bytes] == 2);
+  CHECK(!decode_older_sum("counters/0", "\x93\x01\x05\x02")); // of format 1
+  CHECK(!decode_older_sum("changes", "\x9B\x02\x05\x02\x03\x01\x0A\x04\x01\x01\x07\x07"));
+  CHECK(is_older_sum("changes"));
+  CHECK(!is_older_sum("sums/0"));
+}
+
+TEST_CASE("rows of the audit survive writing and reading") {
+  Bytes value;
   RecordDecoder decoder;
-  const auto read = decoder.counters(value);
-  REQUIRE(read);
-  CHECK(read->results == 1);
-  CHECK(read->dead_letters == 2);
-  CHECK(read->queue.added == 3);
-  CHECK(read->queue.removed == 4);
-  CHECK(read->queue.bytes_added == 5);
-  CHECK(read->queue.bytes_removed == 600);
-  CHECK(read->relay.added == 13);
-  CHECK(read->relay.removed == 14);
-  CHECK(read->relay.bytes_added == 15);
-  CHECK(read->relay.bytes_removed == 700);
-  ChangeCounters changes{.results = 7, .dead_letters_removed = 8};
-  changes.queue = {.added = 9, .removed = 10, .bytes_added = 11, .bytes_removed = 12};
-  changes.relay = {.added = 16, .removed = 0, .bytes_added = 17, .bytes_removed = 0};
-  encode_change_counters(changes, value);
-  const auto changed = decoder.change_counters(value);
-  REQUIRE(changed);
-  CHECK(changed->dead_letters_removed == 8);
-  CHECK(changed->queue.added == 9);
-  CHECK(changed->queue.bytes_removed == 12);
-  CHECK(changed->relay.added == 16);
-  CHECK(changed->relay.bytes_added == 17);
   AuditRow row;
   row.action = "resolve";
   row.outcome = "stored";
@@ -334,39 +353,21 @@ TEST_CASE("counters and rows of the audit survive writing and reading") {
   CHECK(decoder.audit(value)->key == "key");
 }
 
-TEST_CASE("rows of format 1 are read as they were") {
-  RecordDecoder decoder;
-  const auto lane = decoder.counters("\x93\x01\x05\x02");
-  REQUIRE(lane);
-  CHECK(lane->results == 5);
-  CHECK(lane->dead_letters == 2);
-  CHECK(lane->queue.added == 0);
-  CHECK(decoder.change_counters("\x95\x01\x01\x02\x03\x04")->dead_letter_bytes_removed == 4);
-  // The fields of one format under the number of the other.
-  CHECK(!decoder.counters("\x93\x02\x05\x02"));
-  CHECK(!decoder.counters("\x9B\x01\x05\x02\x01\x01\x01\x01\x01\x01\x01\x01"));
-}
-
 TEST_CASE("no record is read from bytes that were cut or continued or are of another format") {
   const Batch batch({job_bytes("demo-1", {1, 2, 3}), job_bytes("demo-1", {9})});
   const DeadLetter letter = example_letter(batch.view()[1], batch.view()[0]);
   Bytes operation;
   Bytes buried;
-  Bytes counters;
   encode_operation(example_record(batch.view()[0]), operation);
   encode_dead_letter(letter, buried);
-  encode_counters({.results = 1, .dead_letters = 1}, counters);
   RecordDecoder decoder;
   for (std::size_t size = 0; size < operation.size(); ++size)
     CHECK(!decoder.operation(BytesView(operation).substr(0, size)));
   for (std::size_t size = 0; size < buried.size(); ++size)
     CHECK(!decoder.dead_letter(letter.id, BytesView(buried).substr(0, size)));
-  for (std::size_t size = 0; size < counters.size(); ++size)
-    CHECK(!decoder.counters(BytesView(counters).substr(0, size)));
   CHECK(!decoder.operation(operation + '\0'));
   CHECK(!decoder.operation(buried));
   CHECK(!decoder.dead_letter(letter.id, operation));
-  CHECK(!decoder.counters(operation));
 
   operation[1] = static_cast<char>(disk_format + 1); // the format is the array's first element
   CHECK(!decoder.operation(operation));

@@ -607,7 +607,7 @@ TEST_CASE("an opening that accepts a loss drops messages whose parent is lost an
   {
     RawDatabase raw(harness.directory.path());
     raw.erase("operations", split_key);
-    raw.erase("meta", "counters/0");
+    raw.erase("meta", "sums/0");
   }
   harness.options.accept_loss = true;
   harness.open();
@@ -628,7 +628,7 @@ TEST_CASE("a message whose parent was lost and done once more while it is a dead
   {
     RawDatabase raw(harness.directory.path());
     raw.erase("operations", split_key);
-    raw.erase("meta", "counters/0");
+    raw.erase("meta", "sums/0");
   }
   harness.options.accept_loss = true;
   harness.open();

@@ -4,7 +4,7 @@
 
 #include "store/rows/records.hpp"
 #include "support/queue_harness.hpp"
-#include "support/raw_database.hpp"
+#include "support/raw_sums.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -197,20 +197,14 @@ TEST_CASE("a conflict with a row that was not committed then may outlive it") {
 }
 
 TEST_CASE("counters of the queue that do not fit are told") {
-  const auto with_counters = [](std::uint64_t jobs, std::uint64_t bytes) {
-    return Sample().after([&](RawDatabase raw) {
-      store::LaneCounters lane = store::RecordDecoder().counters(raw.rows("meta").at("counters/0")).value();
-      lane.queue.added += jobs;
-      lane.queue.bytes_added += bytes;
-      Bytes value;
-      encode_counters(lane, value);
-      raw.put("meta", "counters/0", value);
-    });
+  const auto with_counters = [](engine::Counter counter) {
+    return Sample().after([&](RawDatabase raw) { falsify_sum(raw, counter, 1); });
   };
-  CHECK(with_counters(1, 0) == "meta: the counters say 4 queued jobs, and there are 3");
+  CHECK(with_counters(engine::Counter::queued) == "meta: the counters say 4 queued jobs, and there are 3");
   const auto bytes = slow_job("waiting").size() + slow_job("leased").size() + slow_job("held").size();
-  CHECK(with_counters(0, 1) == "meta: the counters say " + std::to_string(bytes + 1) +
-                                   " bytes of queued jobs, and there are " + std::to_string(bytes));
+  CHECK(with_counters(engine::Counter::queued_bytes) == "meta: the counters say " + std::to_string(bytes + 1) +
+                                                            " bytes of queued jobs, and there are " +
+                                                            std::to_string(bytes));
 }
 
 TEST_CASE("unknown names and a gap in the audit are told") {
@@ -225,10 +219,7 @@ TEST_CASE("unknown names and a gap in the audit are told") {
 
 TEST_CASE("counters that were lost are made anew by an opening that accepts the loss") {
   Sample sample;
-  CHECK(sample.after([](RawDatabase raw) {
-    raw.erase("meta", store::lane_counters_name(0));
-    raw.erase("meta", store::lane_bytes_name(0));
-  }) != "nothing");
+  CHECK(sample.after([](RawDatabase raw) { raw.erase("meta", rocks::sums_name(0)); }) != "nothing");
   sample.close();
   sample.options.accept_loss = true;
   sample.open();
