@@ -130,7 +130,8 @@ public:
   virtual void abandon() = 0;
 
   // What this session has read is as safe as a commit would make it, and the rows are still where the next opening
-  // looks for them. Before this nothing that rests on a read may be acknowledged or cached. Error `store_unavailable`.
+  // looks for them. Before this, or a commit, nothing that rests on a read may be acknowledged or cached. Error
+  // `store_unavailable`.
   [[nodiscard]] virtual Result<void> confirm() = 0;
 };
 

@@ -75,7 +75,6 @@ public:
   explicit RocksdbSession(const Shared &shared) : shared_(shared) {}
 
   [[nodiscard]] Result<void> read(Family family, std::span<const BytesView> keys, std::vector<Found> &found) override {
-    confirmed_ = false;
     const auto status = read_rows(family, keys, found);
     if (!status.ok()) return tl::unexpected(write_error(status, shared_.database.path()));
     return {};
@@ -114,7 +113,6 @@ private:
   Sync sync_ = Sync::stable;
   Counters added_; // by the unit in hand
   bool adds_ = false;
-  bool confirmed_ = false; // since the last read, the rows were seen to be where they belong
 
   // Buffers.
   std::vector<BytesView> keys_;
@@ -123,19 +121,21 @@ private:
   std::vector<Found> found_locked_;
   std::vector<rocksdb::Slice> read_keys_;
   std::vector<rocksdb::PinnableSlice> read_values_;
+  std::size_t values_read_ = 0; // of them, by the last read
   std::vector<rocksdb::Status> read_statuses_;
   Bytes record_;
 };
 
 rocksdb::Status RocksdbSession::read_rows(Family family, std::span<const BytesView> keys, std::vector<Found> &found) {
   found.assign(keys.size(), {});
-  if (keys.empty()) return {};
   read_keys_.clear();
   for (const BytesView key : keys)
     read_keys_.push_back(slice_of(key));
-  if (read_values_.size() < keys.size()) read_values_.resize(keys.size());
-  for (std::size_t at = 0; at < keys.size(); ++at)
+  // Before they are moved: a PinnableSlice that is moved while it pins a block has no buffer ever after (RocksDB 7.8).
+  for (std::size_t at = 0; at < values_read_; ++at)
     read_values_[at].Reset();
+  values_read_ = keys.size();
+  if (read_values_.size() < keys.size()) read_values_.resize(keys.size());
   read_statuses_.assign(keys.size(), {});
   shared_.database.db()->MultiGet(rocksdb::ReadOptions(), shared_.database.family(family), keys.size(),
                                   read_keys_.data(), read_values_.data(), read_statuses_.data(), true);
@@ -195,7 +195,6 @@ rocksdb::Status RocksdbSession::lock_each(Family family, Patience patience, std:
 }
 
 rocksdb::Status RocksdbSession::read_locked(Family family, std::vector<Found> &found) {
-  confirmed_ = false;
   auto status = read_rows(family, locked_keys_, found_locked_);
   for (std::size_t at = 0; status.ok() && at < locked_.size(); ++at)
     found[locked_[at]] = found_locked_[at];
@@ -263,7 +262,6 @@ Step RocksdbSession::commit() {
   }
   if (shared_.durability == Durability::fsync && sync_ == Sync::stable) shared_.database.mark_durable(*transaction_);
   if (adds_) seat_->sums += added_;
-  confirmed_ = false;
   // What went into files that were deleted or replaced, the next opening will not find.
   if (auto placed = confirm(); !placed) {
     return tl::unexpected(Failure{.kind = Failure::Kind::unknown, .error = placed.error()});
@@ -279,12 +277,10 @@ void RocksdbSession::abandon() {
 // What can be seen is on stable storage, since a synced write is visible only after its sync; so only the place of the
 // files is in question.
 Result<void> RocksdbSession::confirm() {
-  if (confirmed_) return {};
   if (auto placed = shared_.database.check_place(); !placed) {
     shared_.has_failed = true;
     return placed;
   }
-  confirmed_ = true;
   return {};
 }
 

@@ -48,10 +48,13 @@ Result<std::vector<Settlement>> BatchCommit::commit(std::span<const Delivery> ba
   unwritten_.assign(batch_.size(), false);
   letters_.clear();
   cleared_.clear();
+  confirmed_ = false;
   for (std::size_t at = 0; at < batch_.size(); ++at)
     decide(at, &handlers);
   if (auto written = write(); !written) return tl::unexpected(written.error());
-  if (auto confirmed = unit_.confirm(); !confirmed) return tl::unexpected(confirmed.error());
+  if (!confirmed_) { // all were duplicates, or known: they rest on what is in the same place
+    if (auto confirmed = unit_.confirm(); !confirmed) return tl::unexpected(confirmed.error());
+  }
   keep_in_cache();
   return std::exchange(settlements_, {});
 }
@@ -222,6 +225,7 @@ Result<void> BatchCommit::write() {
   while (std::find(unwritten_.begin(), unwritten_.end(), true) != unwritten_.end()) {
     const auto ended = unit_.run(kind, [&] { return put(patience); });
     if (ended && *ended != UnitOfWork::Ended::contended) {
+      confirmed_ = *ended == UnitOfWork::Ended::written;
       finish_written();
       patience = Patience::wait;
       continue;

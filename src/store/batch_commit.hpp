@@ -94,6 +94,7 @@ private:
   std::map<DeadLetterId, Letter> letters_;
   std::vector<std::optional<DeadLetterId>> letter_of_;
   std::vector<bool> unwritten_; // its settlement rests on what this batch puts
+  bool confirmed_ = false;      // by a commit behind all that was read
   std::vector<Settlement> settlements_;
   std::vector<Bytes> cleared_; // keys of suspects whose handlers have ended as they should
 
