@@ -135,6 +135,7 @@ rocksdb::Status RocksdbSession::read_rows(Family family, std::span<const BytesVi
   for (std::size_t at = 0; at < values_read_; ++at)
     read_values_[at].Reset();
   values_read_ = keys.size();
+  if (keys.empty()) return {};
   if (read_values_.size() < keys.size()) read_values_.resize(keys.size());
   read_statuses_.assign(keys.size(), {});
   shared_.database.db()->MultiGet(rocksdb::ReadOptions(), shared_.database.family(family), keys.size(),
