@@ -22,8 +22,8 @@ class PlainDatabase {
 public:
   explicit PlainDatabase(const StoreOptions &options) {
     const auto cache = rocks::block_cache(options.block_cache_bytes);
-    const auto db_options = rocks::database_options(options, cache);
-    const auto families = rocks::column_families(cache);
+    const auto db_options = rocks::database_options(rocks::options_of_store(options), cache);
+    const auto families = rocks::store_database.families(cache);
     const std::string path = (options.directory / "db").string();
     rocksdb::DB *db = nullptr;
     const auto begin = std::chrono::steady_clock::now();

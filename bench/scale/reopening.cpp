@@ -57,7 +57,8 @@ Row logs_of(const std::filesystem::path &data) {
 }
 
 std::size_t memtable_bytes(const Setting &setting) {
-  const auto families = rocks::column_families(rocks::block_cache(worker_options(setting, {}).block_cache_bytes));
+  const auto families =
+      rocks::store_database.families(rocks::block_cache(worker_options(setting, {}).block_cache_bytes));
   for (const auto &family : families) {
     if (family.name == "operations") return family.options.write_buffer_size;
   }

@@ -11,7 +11,7 @@
 
 #include "engine/engine.hpp"
 #include "onced/error.hpp"
-#include "onced/store.hpp"
+#include "rocksdb/database_kind.hpp"
 #include "rocksdb/durable_mark.hpp"
 #include "rocksdb/environment.hpp"
 #include "rocksdb/loss_check.hpp"
@@ -20,29 +20,12 @@
 
 namespace onced::rocks {
 
-// Where a family lies among those of the database; the first is RocksDB's own.
-[[nodiscard]] constexpr std::size_t place_of(engine::Family family) {
-  switch (family) {
-  case engine::Family::operations:
-    return 1;
-  case engine::Family::dead_letters:
-    return 2;
-  case engine::Family::meta:
-    return 3;
-  case engine::Family::queue:
-    return 4;
-  case engine::Family::relay:
-    return 5;
-  }
-  return 0;
-}
-
 // The open RocksDB database, its column families and its mark. What the rows mean is not its business.
 class Database {
 public:
   // Opens or creates DIRECTORY/db and holds it against the mark. A refused opening has changed nothing, so it can be
   // repeated, or the missing files put back. Errors: as Store::open.
-  [[nodiscard]] static Result<std::unique_ptr<Database>> open(const StoreOptions &options);
+  [[nodiscard]] static Result<std::unique_ptr<Database>> open(const DatabaseOptions &options);
 
   ~Database();
   Database(const Database &) = delete;
@@ -51,13 +34,15 @@ public:
   [[nodiscard]] rocksdb::DB *db() const { return db_.get(); }
   // Null when read-only.
   [[nodiscard]] rocksdb::TransactionDB *transactions() const { return transactions_; }
-  [[nodiscard]] rocksdb::ColumnFamilyHandle *family(engine::Family family) const { return families_[place_of(family)]; }
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *family(engine::Family family) const {
+    return families_.at(kind_.family_at[static_cast<std::size_t>(family)]);
+  }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
   // What the database says of itself, as the opening found it.
   [[nodiscard]] const Claims &claims() const { return claims_; }
-  // The highest boot that the mark knows.
-  [[nodiscard]] std::uint64_t marked_boot() const { return mark_.content().boot; }
+  // The highest boot that the mark knew at the opening.
+  [[nodiscard]] std::uint64_t marked_boot() const { return check_->known().boot; }
 
   // Before the first batch of a boot: the mark says durably that it has begun. Nothing else may be written meanwhile.
   // Errors: `store_unavailable`.
@@ -67,37 +52,45 @@ public:
 
   // After a synced commit: raises the mark to it. Of a batch its first row is enough, since a log's record is read
   // whole or not at all; and what others have written since need not be synced.
-  void mark_durable(rocksdb::Transaction &committed) { mark_.advance(committed.GetId()); }
+  void mark_durable(rocksdb::Transaction &committed) { mark_->advance(committed.GetId()); }
   // Puts all that was written on stable storage and marks it. Nothing may be written meanwhile.
   void mark_all_durable();
 
   // Whether the mark covers all that can be read.
   [[nodiscard]] bool mark_covers_all() const {
     const std::uint64_t last = db_->GetLatestSequenceNumber();
-    return last <= mark_.sequence() || check_->ends_with(last, mark_.sequence());
+    const std::uint64_t synced = mark_ ? mark_->sequence() : 0;
+    return last <= synced || check_->ends_with(last, synced);
   }
 
   // Whether what was synced is where the next opening will look for it. Call before anything is acknowledged.
   [[nodiscard]] Result<void> check_place() const { return place_->check(); }
 
+  // What RocksDB says of a read, and of a write: of one of which nobody knows whether it was made, it is never merely
+  // `corrupt`.
+  [[nodiscard]] Error error_of(const rocksdb::Status &status) const;
+  [[nodiscard]] Error error_of_write(const rocksdb::Status &status) const;
+
   // Nothing, or what RocksDB reported in the background.
   [[nodiscard]] Result<void> health() const;
 
 private:
-  Database(std::filesystem::path path, const StoreOptions &options, DurableMark mark);
+  Database(std::filesystem::path path, const DatabaseOptions &options, MarkContent known,
+           std::optional<DurableMark> mark);
   // Whether rows are to be read and written, or it is only looked at whether they are there.
   enum class Purpose : std::uint8_t { use, look };
 
-  [[nodiscard]] static Result<std::unique_ptr<Database>> open_for(Purpose purpose, const StoreOptions &options);
-  [[nodiscard]] static Result<void> look_first(const StoreOptions &options);
-  [[nodiscard]] Result<void> check_whole(const StoreOptions &options);
-  [[nodiscard]] Result<void> open_files(Purpose purpose, const StoreOptions &options);
+  [[nodiscard]] static Result<std::unique_ptr<Database>> open_for(Purpose purpose, const DatabaseOptions &options);
+  [[nodiscard]] static Result<void> look_first(const DatabaseOptions &options);
+  [[nodiscard]] Result<void> check_whole(const DatabaseOptions &options);
+  [[nodiscard]] Result<void> open_files(Purpose purpose, const DatabaseOptions &options);
 
   std::filesystem::path path_;
+  const DatabaseKind &kind_;
   bool read_only_;
   bool accepts_loss_;
   std::shared_ptr<StorageEnvironment> environment_;
-  DurableMark mark_;
+  std::optional<DurableMark> mark_; // nothing before the first boot of a database that was made without one
   std::unique_ptr<LogCheck> check_; // RocksDB keeps its address
   std::shared_ptr<LogWatch> watch_;
   std::shared_ptr<Place> place_; // null when read-only

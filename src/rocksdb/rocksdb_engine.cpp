@@ -10,7 +10,8 @@
 
 #include "base/draw_id.hpp"
 #include "base/messagepack.hpp"
-#include "onced/version.hpp"
+#include "engine/outbox.hpp"
+#include "onced/limits.hpp"
 #include "rocksdb/database.hpp"
 #include "rocksdb/slices.hpp"
 #include "rocksdb/sum_rows.hpp"
@@ -63,8 +64,9 @@ private:
 // What all sessions of an engine share.
 struct Shared {
   Database &database;
+  bool has_one_writer;
   Durability durability;
-  Clock &clock;
+  Clock *clock; // this and the next null: commits are not counted
   StoreCounters *counters;
   SumRows &sums;
   std::atomic<bool> &has_failed;
@@ -76,7 +78,7 @@ public:
 
   [[nodiscard]] Result<void> read(Family family, std::span<const BytesView> keys, std::vector<Found> &found) override {
     const auto status = read_rows(family, keys, found);
-    if (!status.ok()) return tl::unexpected(write_error(status, shared_.database.path()));
+    if (!status.ok()) return tl::unexpected(shared_.database.error_of_write(status));
     return {};
   }
 
@@ -157,7 +159,7 @@ rocksdb::Status RocksdbSession::read_rows(Family family, std::span<const BytesVi
 Step RocksdbSession::step_of(const rocksdb::Status &status) const {
   if (status.ok()) return {};
   const auto kind = is_retryable(status) ? Failure::Kind::retry : Failure::Kind::unavailable;
-  return tl::unexpected(Failure{.kind = kind, .error = write_error(status, shared_.database.path())});
+  return tl::unexpected(Failure{.kind = kind, .error = shared_.database.error_of_write(status)});
 }
 
 void RocksdbSession::begin(Sync sync) {
@@ -166,8 +168,9 @@ void RocksdbSession::begin(Sync sync) {
   // sync: the commit returns after fdatasync of the log, and only then is the write visible (RocksDB,
   // WriteOptions::sync).
   options.sync = sync == Sync::stable;
-  transaction_.reset(shared_.database.transactions()->BeginTransaction(options, rocksdb::TransactionOptions(),
-                                                                       transaction_.release()));
+  rocksdb::TransactionOptions unit;
+  unit.skip_concurrency_control = shared_.has_one_writer;
+  transaction_.reset(shared_.database.transactions()->BeginTransaction(options, unit, transaction_.release()));
   transaction_->DisableIndexing(); // nothing is read back from the batch
   added_ = {};
   adds_ = false;
@@ -238,14 +241,14 @@ rocksdb::Status RocksdbSession::timed_commit() {
   // RocksDB times the syncs of this thread, which does one for all commits that wait with it, or has another do it.
   rocksdb::IOStatsContext &io = *rocksdb::get_iostats_context();
   const std::uint64_t sync_ns_before = io.fsync_nanos;
-  const MonotonicTime begun = shared_.clock.monotonic();
   const bool is_timed = shared_.counters != nullptr;
+  const MonotonicTime begun = is_timed ? shared_.clock->monotonic() : MonotonicTime{};
   if (is_timed) rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableTimeExceptForMutex);
   auto status = transaction_->Commit();
   if (is_timed) rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
   if (!is_timed || !status.ok()) return status;
   const std::uint64_t sync_ns = io.fsync_nanos - sync_ns_before;
-  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(shared_.clock.monotonic() - begun);
+  const auto took = std::chrono::duration_cast<std::chrono::microseconds>(shared_.clock->monotonic() - begun);
   ++shared_.counters->commits;
   shared_.counters->commit_us += static_cast<std::uint64_t>(took.count());
   if (sync_ns > 0) ++shared_.counters->log_syncs;
@@ -259,7 +262,7 @@ Step RocksdbSession::commit() {
   if (!status.ok()) {
     const auto kind = is_retryable(status) ? Failure::Kind::retry : Failure::Kind::unknown;
     if (kind == Failure::Kind::unknown) shared_.has_failed = true;
-    return tl::unexpected(Failure{.kind = kind, .error = write_error(status, shared_.database.path())});
+    return tl::unexpected(Failure{.kind = kind, .error = shared_.database.error_of_write(status)});
   }
   if (shared_.durability == Durability::fsync && sync_ == Sync::stable) shared_.database.mark_durable(*transaction_);
   if (adds_) seat_->sums += added_;
@@ -297,7 +300,7 @@ public:
     Bytes value;
     const auto status = database_.db()->Get(reading, database_.family(family), slice_of(key), &value);
     if (status.IsNotFound()) return std::optional<Bytes>();
-    if (!status.ok()) return tl::unexpected(status_error(status, database_.path()));
+    if (!status.ok()) return tl::unexpected(database_.error_of(status));
     return std::optional<Bytes>(std::move(value));
   }
 
@@ -313,7 +316,7 @@ public:
     while (rows->Valid() && rows->key().starts_with(slice_of(range.prefix)) &&
            visit(view_of(rows->key()), view_of(rows->value())))
       range.backwards ? rows->Prev() : rows->Next();
-    if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database_.path()));
+    if (!rows->status().ok()) return tl::unexpected(database_.error_of(rows->status()));
     return {};
   }
 
@@ -347,12 +350,19 @@ private:
   mutable rocksdb::ManagedSnapshot snapshot_; // its one reader is not const
 };
 
+// How commits are made and measured.
+struct Metering {
+  Durability durability = Durability::fsync;
+  Clock *clock = nullptr;
+  StoreCounters *counters = nullptr;
+};
+
 // --- The engine -----------------------------------------------------------------------------------------------------
 
 class RocksdbEngine final : public engine::Engine {
 public:
-  RocksdbEngine(const StoreOptions &options, Clock &clock, std::unique_ptr<Database> database)
-      : options_(options), clock_(clock), database_(std::move(database)) {}
+  RocksdbEngine(const DatabaseOptions &options, const Metering &metering, std::unique_ptr<Database> database)
+      : options_(options), metering_(metering), database_(std::move(database)) {}
   ~RocksdbEngine() override {
     // What was left in the page cache is put on stable storage when the engine is closed in order.
     if (begun_ && !has_failed_ && database_->health()) database_->mark_all_durable();
@@ -363,7 +373,7 @@ public:
   [[nodiscard]] Result<void> check_format();
 
   [[nodiscard]] std::unique_ptr<engine::Session> session() override {
-    return std::make_unique<RocksdbSession>(shared(options_.counters));
+    return std::make_unique<RocksdbSession>(shared(metering_.counters));
   }
   [[nodiscard]] std::unique_ptr<engine::View> view() const override {
     return std::make_unique<RocksdbView>(*database_);
@@ -371,7 +381,7 @@ public:
   [[nodiscard]] Result<std::uint64_t> begin_boot(std::uint64_t at_least, Random &random) override;
   [[nodiscard]] Result<void> health() const override { return database_->health(); }
   [[nodiscard]] bool is_all_stable() const override {
-    const bool synced = !options_.read_only && options_.durability == Durability::fsync;
+    const bool synced = !options_.read_only && metering_.durability == Durability::fsync;
     return synced || database_->mark_covers_all();
   }
   [[nodiscard]] std::string place() const override { return database_->path(); }
@@ -390,8 +400,9 @@ public:
 private:
   [[nodiscard]] Shared shared(StoreCounters *counters) {
     return {.database = *database_,
-            .durability = options_.durability,
-            .clock = clock_,
+            .has_one_writer = options_.kind.has_one_writer,
+            .durability = metering_.durability,
+            .clock = metering_.clock,
             .counters = counters,
             .sums = sums_,
             .has_failed = has_failed_};
@@ -399,8 +410,8 @@ private:
   // The names of damaged rows.
   [[nodiscard]] Result<std::vector<Bytes>> read_sums();
 
-  StoreOptions options_;
-  Clock &clock_;
+  DatabaseOptions options_;
+  Metering metering_;
   std::unique_ptr<Database> database_;
   SumRows sums_;
   std::optional<std::uint64_t> format_found_;
@@ -429,13 +440,13 @@ Result<void> RocksdbEngine::check_format() {
   if (!row->has_value() && options_.accept_loss) return {};
   format_found_ = row->has_value() ? messagepack::decode_number(**row) : std::nullopt;
   if (!format_found_) return tl::unexpected(damaged_meta(*database_, format_name));
-  if (*format_found_ > disk_format) {
-    return unreadable("the database has format " + std::to_string(*format_found_) +
-                      ", and this program knows formats up to " + std::to_string(disk_format));
+  if (*format_found_ > options_.kind.format) {
+    return unreadable("the " + std::string(options_.kind.what) + " has format " + std::to_string(*format_found_) +
+                      ", and this program knows formats up to " + std::to_string(options_.kind.format));
   }
-  if (*format_found_ < oldest_disk_format) {
-    return unreadable("the database has format " + std::to_string(*format_found_) +
-                      ", and this program knows formats from " + std::to_string(oldest_disk_format) + " on");
+  if (*format_found_ < options_.kind.oldest_format) {
+    return unreadable("the " + std::string(options_.kind.what) + " has format " + std::to_string(*format_found_) +
+                      ", and this program knows formats from " + std::to_string(options_.kind.oldest_format) + " on");
   }
   return {};
 }
@@ -470,7 +481,7 @@ Result<std::uint64_t> RocksdbEngine::begin_boot(std::uint64_t at_least, Random &
   const StoreIdentity identity = database_->claims().identity.value_or(draw_id<StoreIdentity>(random));
   RocksdbSession session(shared(nullptr));
   session.begin(Sync::stable);
-  auto step = session.put(Family::meta, format_name, messagepack::encode_number(disk_format));
+  auto step = session.put(Family::meta, format_name, messagepack::encode_number(options_.kind.format));
   if (step) step = session.put(Family::meta, boots_name, messagepack::encode_number(boot));
   if (step) step = session.put(Family::meta, identity_name, identity.view());
   for (const Bytes &name : *damaged)
@@ -493,19 +504,38 @@ Result<engine::FilesReport> RocksdbEngine::verify_files() const {
   if (status.IsCorruption()) {
     report.damage = status.ToString();
   } else if (!status.ok()) {
-    return tl::unexpected(status_error(status, database_->path()));
+    return tl::unexpected(database_->error_of(status));
   }
   return report;
+}
+
+Result<std::unique_ptr<engine::Engine>> open(const DatabaseOptions &options, const Metering &metering) {
+  auto database = Database::open(options);
+  if (!database) return tl::unexpected(database.error());
+  auto engine = std::make_unique<RocksdbEngine>(options, metering, std::move(*database));
+  if (auto checked = engine->check_format(); !checked) return tl::unexpected(checked.error());
+  return engine;
 }
 
 } // namespace
 
 Result<std::unique_ptr<engine::Engine>> open_engine(const StoreOptions &options, Clock &clock) {
-  auto database = Database::open(options);
-  if (!database) return tl::unexpected(database.error());
-  auto engine = std::make_unique<RocksdbEngine>(options, clock, std::move(*database));
-  if (auto checked = engine->check_format(); !checked) return tl::unexpected(checked.error());
-  return engine;
+  return open(options_of_store(options),
+              {.durability = options.durability, .clock = &clock, .counters = options.counters});
 }
 
 } // namespace onced::rocks
+
+namespace onced::engine {
+
+Result<std::unique_ptr<Engine>> open_outbox(const OutboxOptions &options) {
+  return rocks::open({.kind = rocks::outbox_database,
+                      .directory = options.lock.directory(),
+                      .lock = &options.lock,
+                      .environment = options.environment,
+                      .accept_loss = options.accept_loss,
+                      .cache_bytes = limits::outbox_cache_bytes},
+                     {});
+}
+
+} // namespace onced::engine

@@ -19,14 +19,7 @@ Error status_error(const rocksdb::Status &status, const std::string &concerns) {
   return {.code = ErrorCode::store_unavailable,
           .concerns = concerns,
           .cause = text,
-          .remedy = "check the disk, its free space and the rights of this user; then open again: jobs that were not "
-                    "acknowledged are found out by their next delivery"};
-}
-
-Error write_error(const rocksdb::Status &status, const std::string &concerns) {
-  Error error = status_error(status, concerns);
-  error.code = ErrorCode::store_unavailable;
-  return error;
+          .remedy = "check the disk, its free space and the rights of this user; then open again"};
 }
 
 rocksdb::WriteOptions synced_write() {

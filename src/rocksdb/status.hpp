@@ -13,9 +13,6 @@ namespace onced::rocks {
 // `store_unavailable`.
 [[nodiscard]] Error status_error(const rocksdb::Status &status, const std::string &concerns);
 
-// The same of a write: of one of which nobody knows whether it was made, it is never merely `corrupt`.
-[[nodiscard]] Error write_error(const rocksdb::Status &status, const std::string &concerns);
-
 // For what must be on stable storage in every mode when the write returns.
 [[nodiscard]] rocksdb::WriteOptions synced_write();
 

@@ -9,6 +9,8 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_buffer_manager.h>
 
+#include "onced/limits.hpp"
+#include "onced/version.hpp"
 #include "rocksdb/environment.hpp"
 
 namespace onced::rocks {
@@ -78,7 +80,7 @@ std::shared_ptr<rocksdb::Cache> block_cache(std::size_t bytes) {
   return rocksdb::NewLRUCache(bytes, shard_bits);
 }
 
-rocksdb::DBOptions database_options(const StoreOptions &options, const std::shared_ptr<rocksdb::Cache> &cache) {
+rocksdb::DBOptions database_options(const DatabaseOptions &options, const std::shared_ptr<rocksdb::Cache> &cache) {
   rocksdb::DBOptions db;
   if (options.environment) db.env = options.environment->env();
   db.create_if_missing = !options.read_only && options.create;
@@ -101,12 +103,12 @@ rocksdb::DBOptions database_options(const StoreOptions &options, const std::shar
 
   // Memtables count against the cache too: one figure bounds both.
   db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
-      std::max<std::size_t>(options.block_cache_bytes / 2, 16 * mebibyte), cache);
+      std::max<std::size_t>(options.cache_bytes / 2, 16 * mebibyte), cache);
   db.max_background_jobs = 2;
   // Recovery after a kill reads at most this much log.
-  db.max_total_wal_size = 128 * mebibyte;
+  db.max_total_wal_size = options.kind.log_bytes_max;
   // Descriptors stay bounded at any size; the table cache closes the files it has not used for longest.
-  db.max_open_files = 512;
+  db.max_open_files = options.kind.open_files_max;
   // An opening reads a few tables; threads for it cost more than they save.
   db.max_file_opening_threads = 1;
   // Tables are written out as they grow, not all at their end, so that a log sync does not queue behind one.
@@ -133,7 +135,9 @@ rocksdb::TransactionDBOptions transaction_options() {
   return options;
 }
 
-std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_ptr<rocksdb::Cache> &cache) {
+namespace {
+
+Families store_families(const std::shared_ptr<rocksdb::Cache> &cache) {
   return {{rocksdb::kDefaultColumnFamilyName, family(cache, mebibyte)}, // unused; RocksDB wants it
           {"operations", family(cache, memtable_bytes(cache))},
           {"dead_letters", family(cache, 8 * mebibyte)},
@@ -141,6 +145,65 @@ std::vector<rocksdb::ColumnFamilyDescriptor> column_families(const std::shared_p
           {"queue", family(cache, 8 * mebibyte)},
           {"relay", family(cache, 8 * mebibyte)}};
 }
+
+// Rows are read in order, never looked up, so there is no filter. The index counts against the cache, so memory is the
+// same at any number of jobs.
+rocksdb::ColumnFamilyOptions outbox_family(const std::shared_ptr<rocksdb::Cache> &cache) {
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.cache_index_and_filter_blocks = true;
+  table.format_version = 5;
+  table.checksum = rocksdb::kXXH3;
+  rocksdb::ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  options.write_buffer_size = limits::outbox_memtable_bytes;
+  options.max_write_buffer_number = 2;
+  options.compression = best_compression();
+  options.level_compaction_dynamic_level_bytes = true;
+  return options;
+}
+
+Families outbox_families(const std::shared_ptr<rocksdb::Cache> &cache) {
+  return {{rocksdb::kDefaultColumnFamilyName, outbox_family(cache)}, {"meta", outbox_family(cache)}};
+}
+
+} // namespace
+
+// Of families: operations, queue, relay, dead_letters, meta.
+const DatabaseKind store_database{
+    .directory = DirectoryKind::worker,
+    .mark = store_mark_name,
+    .began_without_mark = false,
+    .has_one_writer = false,
+    .what = "database",
+    .format = disk_format,
+    .oldest_format = oldest_disk_format,
+    .loss_remedy =
+        "restore the missing files; or open with --accept-loss to go on without those rows, whose jobs would then "
+        "take effect again if they are delivered again",
+    .unavailable_remedy = "check the disk, its free space and the rights of this user; then open again: jobs that were "
+                          "not acknowledged are found out by their next delivery",
+    .log_bytes_max = 128 * mebibyte,
+    .open_files_max = 512,
+    .families = store_families,
+    .family_at = {1, 4, 5, 2, 3}};
+
+const DatabaseKind outbox_database{
+    .directory = DirectoryKind::outbox,
+    .mark = outbox_mark_name,
+    .began_without_mark = true,
+    .has_one_writer = true,
+    .what = "outbox",
+    .format = outbox_format,
+    .oldest_format = 1,
+    .loss_remedy = "restore the missing files; or open it with --accept-loss to go on with the jobs that are left, and "
+                   "send the input again: nothing is done twice",
+    .unavailable_remedy = "check the disk, its free space and the rights of this user; then start again with this "
+                          "outbox, and send what was not taken again: nothing is done twice",
+    .log_bytes_max = 32 * mebibyte,
+    .open_files_max = 64,
+    .families = outbox_families,
+    .family_at = {0, 0, 0, 0, 1}};
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <rocksdb/options.h>
 #include <rocksdb/utilities/transaction_db.h>
 
-#include "onced/store.hpp"
+#include "rocksdb/database_kind.hpp"
 
 // Every RocksDB option that onced sets, each with its reason.
 namespace onced::rocks {
@@ -18,16 +18,12 @@ inline constexpr std::int64_t lock_timeout_ms = 10'000;
 
 [[nodiscard]] std::shared_ptr<rocksdb::Cache> block_cache(std::size_t bytes);
 
-[[nodiscard]] rocksdb::DBOptions database_options(const StoreOptions &options,
+[[nodiscard]] rocksdb::DBOptions database_options(const DatabaseOptions &options,
                                                   const std::shared_ptr<rocksdb::Cache> &cache);
 // For an opening that reads the logs with their checksums and sequence numbers, and no row of them.
 void tune_for_looking(rocksdb::DBOptions &db, std::vector<rocksdb::ColumnFamilyDescriptor> &families);
 
 [[nodiscard]] rocksdb::TransactionDBOptions transaction_options();
-
-// default, operations, dead_letters, meta: in this order.
-[[nodiscard]] std::vector<rocksdb::ColumnFamilyDescriptor>
-column_families(const std::shared_ptr<rocksdb::Cache> &cache);
 
 // Merges the tables that many short runs have left: each opening writes out what it recovers, as a table of a few rows
 // or of a single deletion, and RocksDB moves a table that meets no other to the last level as it is. Rewrites at most

@@ -2,22 +2,19 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include <rocksdb/db.h>
-
+#include "engine/engine.hpp"
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "onced/ids.hpp"
 #include "onced/store.hpp"
-#include "rocksdb/durable_mark.hpp"
-#include "rocksdb/loss_check.hpp"
-#include "rocksdb/place.hpp"
 
 namespace onced::sender {
 
@@ -72,34 +69,21 @@ public:
   [[nodiscard]] Result<Read> read_after(Sequence after, std::size_t jobs_max, std::size_t bytes_max) const;
 
 private:
-  Outbox(DirectoryLock lock, std::shared_ptr<StorageEnvironment> environment, bool accept_loss);
+  explicit Outbox(DirectoryLock lock);
 
-  [[nodiscard]] Result<rocks::MarkContent> read_mark(bool exists) const;
-  [[nodiscard]] Result<void> look_first(const rocksdb::DBOptions &options, const rocks::MarkContent &known,
-                                        const std::vector<std::string> &names) const;
-  [[nodiscard]] Result<void> open_database();
-  [[nodiscard]] Result<void> begin_boot();
-  [[nodiscard]] Result<void> write_marked(rocksdb::WriteBatch &batch);
+  // Puts or erases rows in a unit.
+  using Put = std::function<engine::Step(engine::Session &session)>;
+  [[nodiscard]] static Result<void> write(engine::Session &session, engine::Sync sync, const Put &put);
   [[nodiscard]] Result<void> read_meta(const SenderId &fresh_id);
-  [[nodiscard]] Result<void> begin(const SenderId &fresh_id);
   [[nodiscard]] Result<void> count_jobs();
-  [[nodiscard]] Result<std::optional<Bytes>> meta_row(const char *name) const;
-  [[nodiscard]] Error lost(const std::string &cause) const;
+  [[nodiscard]] Result<void> begin();
   [[nodiscard]] Error damaged(const std::string &what) const;
-  [[nodiscard]] std::string path() const { return (directory_ / "db").string(); }
 
   DirectoryLock lock_;
-  std::filesystem::path directory_;
-  std::shared_ptr<StorageEnvironment> environment_;
-  bool accept_loss_;
-  std::mutex writing_; // so that what is marked after a synced write was written before it
-  std::optional<rocks::DurableMark> mark_;
-  std::unique_ptr<rocks::LogCheck> check_; // RocksDB keeps its address
-  std::shared_ptr<rocks::LogWatch> watch_;
-  rocks::Claims claims_;
-  std::shared_ptr<rocks::Place> place_;
-  std::vector<rocksdb::ColumnFamilyHandle *> families_; // jobs, meta
-  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<engine::Session> appending_;
+  std::mutex removing_mutex_; // guards the next
+  std::unique_ptr<engine::Session> removing_;
   SenderId id_;
   Found found_;
 };
