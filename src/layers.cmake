@@ -38,6 +38,8 @@ onced_layer(job
   src/job/job_parser.cpp
   src/job/relayed_job.cpp
   src/job/sum.cpp)
+onced_layer(engine
+  src/engine/engine.cpp)
 onced_layer(rocksdb
   src/rocksdb/database.cpp
   src/rocksdb/durable_mark.cpp
