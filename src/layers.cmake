@@ -40,40 +40,44 @@ onced_layer(job
   src/job/sum.cpp)
 onced_layer(engine
   src/engine/engine.cpp)
+onced_layer(store
+  src/store/batch_commit.cpp
+  src/store/cache/byte_cache.cpp
+  src/store/cache/committed_cache.cpp
+  src/store/job_queue.cpp
+  src/store/mend.cpp
+  src/store/names.cpp
+  src/store/opening.cpp
+  src/store/operator_changes.cpp
+  src/store/reading.cpp
+  src/store/recount.cpp
+  src/store/relay_queue.cpp
+  src/store/row_changes.cpp
+  src/store/rows/older_sums.cpp
+  src/store/rows/queue_row.cpp
+  src/store/rows/records.cpp
+  src/store/rows/relay_row.cpp
+  src/store/store.cpp
+  src/store/store_keeper.cpp
+  src/store/suspects/guarded_run.cpp
+  src/store/suspects/running_slots.cpp
+  src/store/suspects/suspects.cpp
+  src/store/unit_of_work.cpp
+  src/store/verdict.cpp
+  src/store/verifier.cpp
+  src/store/write_gate.cpp)
 onced_layer(rocksdb
   src/rocksdb/database.cpp
   src/rocksdb/durable_mark.cpp
   src/rocksdb/info_log.cpp
   src/rocksdb/log_files.cpp
   src/rocksdb/loss_check.cpp
-  src/rocksdb/measured_commit.cpp
+  src/rocksdb/open_store.cpp
   src/rocksdb/place.cpp
+  src/rocksdb/rocksdb_engine.cpp
   src/rocksdb/status.cpp
+  src/rocksdb/sum_rows.cpp
   src/rocksdb/tuning.cpp)
-onced_layer(store
-  src/store/cache/byte_cache.cpp
-  src/store/cache/committed_cache.cpp
-  src/store/commit_lane.cpp
-  src/store/dead_letter_changes.cpp
-  src/store/job_queue.cpp
-  src/store/lane_writes.cpp
-  src/store/locked_job.cpp
-  src/store/mend_queue.cpp
-  src/store/names.cpp
-  src/store/queue_lane.cpp
-  src/store/recount.cpp
-  src/store/relay_queue.cpp
-  src/store/rows/queue_row.cpp
-  src/store/rows/records.cpp
-  src/store/rows/relay_row.cpp
-  src/store/standing.cpp
-  src/store/store.cpp
-  src/store/store_keeper.cpp
-  src/store/suspects/guarded_run.cpp
-  src/store/suspects/running_slots.cpp
-  src/store/suspects/suspects.cpp
-  src/store/verdict.cpp
-  src/store/verifier.cpp)
 onced_layer(wire
   src/wire/batch_decoder.cpp
   src/wire/control_endpoint.cpp

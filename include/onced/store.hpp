@@ -258,9 +258,24 @@ inline constexpr std::string_view transaction_definition =
     "RocksDB TransactionDB: look every key up; lock those that are absent, read them again, put a row only where it is "
     "still absent, commit the batch, by a synced log unless the durability is page-cache; the reply follows the commit";
 
+// The first opening of a database that an older program wrote last.
+struct Upgrade {
+  std::uint64_t from = 0; // disk formats
+  std::uint64_t to = 0;
+  std::string identity; // of the store, in hex
+};
+
+class Store;
+
+namespace engine {
+class Engine;
+} // namespace engine
+
 namespace store {
 class JobQueue;
 class RelayQueue;
+[[nodiscard]] Result<std::unique_ptr<Store>> open_over(std::unique_ptr<engine::Engine> engine,
+                                                       const StoreOptions &options, Clock &clock, Random &random);
 } // namespace store
 
 // The rows of one worker: at most one committed row a key, whatever is delivered how often by how many threads.
@@ -352,12 +367,17 @@ public:
   // is open for writing.
   [[nodiscard]] HandlerCrashes handler_crashes() const;
 
+  // Nothing where this opening has upgraded nothing.
+  [[nodiscard]] std::optional<Upgrade> upgrade() const;
+
   // The id of this opening. Zero when read-only.
   [[nodiscard]] BootId boot() const;
   [[nodiscard]] Durability durability() const;
 
 private:
   class Impl;
+  friend Result<std::unique_ptr<Store>> store::open_over(std::unique_ptr<engine::Engine> engine,
+                                                         const StoreOptions &options, Clock &clock, Random &random);
   explicit Store(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
 };

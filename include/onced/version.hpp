@@ -9,7 +9,9 @@ namespace onced {
 
 // The protocol versions spoken (docs/protocol.md) and the disk format written (docs/storage.md).
 inline constexpr unsigned wire_version = 1;
-inline constexpr unsigned disk_format = 3;
+inline constexpr unsigned disk_format = 4;
+// The oldest disk format that is read, and upgraded by the first opening.
+inline constexpr unsigned oldest_disk_format = 2;
 // The format of an outbox (docs/outbox.md).
 inline constexpr unsigned outbox_format = 2;
 

@@ -17,14 +17,14 @@
 #include "onced/error.hpp"
 #include "onced/random.hpp"
 
-// What keeps the rows of a store. The store's logic knows no more of an engine than this header says. Every engine passes
-// tests/unit/engine/contract.
+// What keeps the rows of a store. The store's logic knows no more of an engine than this header says. Every engine
+// passes tests/unit/engine/contract.
 namespace onced::engine {
 
 // The tables of a store (docs/storage.md). Where a unit locks rows of several families, it locks them in this order.
-enum class Family : std::uint8_t { operations, dead_letters, meta, queue, relay };
-inline constexpr std::array<Family, 5> all_families{Family::operations, Family::dead_letters, Family::meta,
-                                                    Family::queue, Family::relay};
+enum class Family : std::uint8_t { operations, queue, relay, dead_letters, meta };
+inline constexpr std::array<Family, 5> all_families{Family::operations, Family::queue, Family::relay,
+                                                    Family::dead_letters, Family::meta};
 [[nodiscard]] std::string_view name_of(Family family);
 
 // Sums that the engine keeps exact: a unit adds to them, and they change with its rows or not at all.
@@ -93,8 +93,8 @@ struct Claim {
   BytesView value;
 };
 
-// One unit of work at a time, and reads beside it: a transaction of an embedded engine, or a connection to a server. One
-// thread at a time. Its engine must outlive it.
+// One unit of work at a time, and reads beside it: a transaction of an embedded engine, or a connection to a server.
+// One thread at a time. Its engine must outlive it.
 class Session {
 public:
   virtual ~Session() = default;
@@ -129,8 +129,8 @@ public:
   // Ends the unit, and nothing of it is there.
   virtual void abandon() = 0;
 
-  // What this session has read is as safe as a commit would make it, and the rows are still where the next opening looks
-  // for them. Before this nothing that rests on a read may be acknowledged or cached. Error `store_unavailable`.
+  // What this session has read is as safe as a commit would make it, and the rows are still where the next opening
+  // looks for them. Before this nothing that rests on a read may be acknowledged or cached. Error `store_unavailable`.
   [[nodiscard]] virtual Result<void> confirm() = 0;
 };
 
@@ -187,6 +187,9 @@ public:
   [[nodiscard]] virtual std::string identity() const = 0;
   // The format that the rows had when the engine was opened; nothing: there were none.
   [[nodiscard]] virtual std::optional<std::uint64_t> format_found() const = 0;
+
+  // Whether a row of `meta` is one that the engine keeps for itself, and can be read.
+  [[nodiscard]] virtual bool is_own_row(BytesView name, BytesView value) const = 0;
 
   // Reads every file of the engine with its checksums. Error `store_unavailable`; damage is told in the report.
   [[nodiscard]] virtual Result<FilesReport> verify_files() const = 0;

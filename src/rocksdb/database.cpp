@@ -13,8 +13,6 @@ namespace onced::rocks {
 
 namespace {
 
-constexpr std::size_t families_of_format_1 = 4;
-
 Error loss_error(const std::string &concerns, const std::string &cause) {
   return {
       .code = ErrorCode::loss_suspected,
@@ -42,6 +40,13 @@ Error no_database(const std::filesystem::path &path) {
           .concerns = path.string(),
           .cause = "there is no database",
           .remedy = "check --data; a worker creates its database when it starts"};
+}
+
+Error never_begun(const std::filesystem::path &path) {
+  return {.code = ErrorCode::not_found,
+          .concerns = path.string(),
+          .cause = "the database was made, but never begun",
+          .remedy = "start a worker on it first"};
 }
 
 // The mark of a new database is made before the database, so that a database without one has lost it.
@@ -117,7 +122,7 @@ Result<std::unique_ptr<Database>> Database::open_for(Purpose purpose, const Stor
 // RocksDB itself opens without a log, or without its end.
 Result<void> Database::check_whole(const StoreOptions &options) {
   const bool accepts = options.accept_loss && !options.read_only;
-  const auto claims = read_claims(*db_, meta());
+  const auto claims = read_claims(*db_, family(engine::Family::meta));
   if (!claims && !accepts) return tl::unexpected(claims.error());
   if (claims) claims_ = *claims;
   if (accepts) return {};
@@ -157,10 +162,8 @@ Result<void> Database::open_files(Purpose purpose, const StoreOptions &options) 
   if (database_exists(path_)) {
     const auto names = check_families(db_options, path_.string());
     if (!names) return tl::unexpected(names.error());
-    // The last ones came with format 2. An opening for writing makes them; what only reads does without.
-    while (read_only_ && families.size() > families_of_format_1 &&
-           std::find(names->begin(), names->end(), families.back().name) == names->end())
-      families.pop_back();
+    // An opening for writing makes those that are missing.
+    if (read_only_ && names->size() < families.size()) return tl::unexpected(never_begun(path_));
   }
   if (purpose == Purpose::look) tune_for_looking(db_options, families);
   rocksdb::DB *db = nullptr;

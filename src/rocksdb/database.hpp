@@ -9,6 +9,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/utilities/transaction_db.h>
 
+#include "engine/engine.hpp"
 #include "onced/error.hpp"
 #include "onced/store.hpp"
 #include "rocksdb/durable_mark.hpp"
@@ -18,6 +19,23 @@
 #include "rocksdb/status.hpp"
 
 namespace onced::rocks {
+
+// Where a family lies among those of the database; the first is RocksDB's own.
+[[nodiscard]] constexpr std::size_t place_of(engine::Family family) {
+  switch (family) {
+  case engine::Family::operations:
+    return 1;
+  case engine::Family::dead_letters:
+    return 2;
+  case engine::Family::meta:
+    return 3;
+  case engine::Family::queue:
+    return 4;
+  case engine::Family::relay:
+    return 5;
+  }
+  return 0;
+}
 
 // The open RocksDB database, its column families and its mark. What the rows mean is not its business.
 class Database {
@@ -33,13 +51,7 @@ public:
   [[nodiscard]] rocksdb::DB *db() const { return db_.get(); }
   // Null when read-only.
   [[nodiscard]] rocksdb::TransactionDB *transactions() const { return transactions_; }
-  [[nodiscard]] rocksdb::ColumnFamilyHandle *operations() const { return families_[1]; }
-  [[nodiscard]] rocksdb::ColumnFamilyHandle *dead_letters() const { return families_[2]; }
-  [[nodiscard]] rocksdb::ColumnFamilyHandle *meta() const { return families_[3]; }
-  // Null when read-only on a database of before there were queued jobs.
-  [[nodiscard]] rocksdb::ColumnFamilyHandle *queue() const { return families_.size() > 4 ? families_[4] : nullptr; }
-  // Null when read-only on a database of before there were messages to send on.
-  [[nodiscard]] rocksdb::ColumnFamilyHandle *relay() const { return families_.size() > 5 ? families_[5] : nullptr; }
+  [[nodiscard]] rocksdb::ColumnFamilyHandle *family(engine::Family family) const { return families_[place_of(family)]; }
   [[nodiscard]] std::string path() const { return path_.string(); }
 
   // What the database says of itself, as the opening found it.
@@ -96,7 +108,3 @@ private:
 };
 
 } // namespace onced::rocks
-
-namespace onced::store {
-using namespace rocks;
-} // namespace onced::store

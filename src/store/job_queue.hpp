@@ -8,14 +8,12 @@
 #include <vector>
 
 #include "onced/handler.hpp"
-#include "store/commit_lane.hpp"
-#include "store/lane_pool.hpp"
+#include "store/pool.hpp"
+#include "store/row_changes.hpp"
 #include "store/rows/queue_row.hpp"
-#include "store/standing.hpp"
+#include "store/unit_of_work.hpp"
 
 namespace onced::store {
-
-class QueueLane;
 
 // A row of the queue, without the job's bytes.
 struct QueueEntry {
@@ -97,8 +95,7 @@ enum class QueueSettled : std::uint8_t {
 //                                              └──────resolved as applied──▶ committed
 class JobQueue {
 public:
-  JobQueue(const CommitContext &context, Standing &standing, LaneSeats &seats);
-  ~JobQueue();
+  JobQueue(StoreContext &context, Pool<UnitOfWork> &units) : context_(context), units_(units) {}
   JobQueue(const JobQueue &) = delete;
   JobQueue &operator=(const JobQueue &) = delete;
 
@@ -138,11 +135,15 @@ public:
 private:
   [[nodiscard]] Result<QueuePage> page(BytesView after, std::size_t rows, const QueueFilter &filter,
                                        std::size_t scanned_max) const;
-  template <class Work> auto with_lane(Work &&work) -> decltype(work(std::declval<QueueLane &>()));
+  // Whether a job in this state may be changed.
+  using MayChange = bool (*)(const QueueRow &row, const FencingToken &token);
+  // Puts what changes; `busy`: nothing may be written.
+  using Change = std::function<QueueSettled(UnitOfWork &unit, LockedJob &locked)>;
+  [[nodiscard]] Result<QueueSettled> change(BytesView key, const FencingToken &token, MayChange may_change,
+                                            const Change &change);
 
-  CommitContext context_;
-  Standing &standing_;
-  LanePool<QueueLane> lanes_;
+  StoreContext &context_;
+  Pool<UnitOfWork> &units_;
 };
 
 } // namespace onced::store

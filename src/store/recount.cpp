@@ -2,62 +2,56 @@
 
 #include <algorithm>
 
+#include "store/rows/records.hpp"
+
 namespace onced::store {
-namespace {
 
-// Calls `visit` with every value of a family.
-template <class Visit>
-Result<void> for_each_value(const Database &database, rocksdb::ColumnFamilyHandle *family, Visit &&visit) {
-  const std::unique_ptr<rocksdb::Iterator> rows(database.db()->NewIterator(scan_options(), family));
-  for (rows->SeekToFirst(); rows->Valid(); rows->Next())
-    visit(rows->value().ToStringView());
-  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database.path()));
-  return {};
-}
+using engine::Counter;
+using engine::Family;
 
-} // namespace
-
-Result<RowAmount> count_letters_by_scan(const Database &database) {
-  RowAmount amount;
+Result<engine::Counters> count_by_scan(const engine::Engine &engine) {
+  engine::Counters sums;
   RecordDecoder decoder;
-  const auto read = for_each_value(database, database.dead_letters(), [&](BytesView value) {
-    ++amount.rows;
-    if (const auto letter = decoder.dead_letter({}, value)) amount.bytes += letter->bytes.size();
-  });
-  if (!read) return tl::unexpected(read.error());
-  return amount;
-}
-
-Result<LaneCounters> count_by_scan(const Database &database) {
-  const auto letters = count_letters_by_scan(database);
-  if (!letters) return tl::unexpected(letters.error());
-  LaneCounters counted;
-  counted.dead_letters = letters->rows;
-  counted.dead_letter_bytes = letters->bytes;
-  RecordDecoder decoder;
-  auto read = for_each_value(database, database.operations(), [&](BytesView value) {
+  const auto view = engine.view();
+  const auto scan = [&](Family family, const std::function<void(BytesView)> &count) {
+    return view->scan({.family = family}, [&](BytesView, BytesView value) {
+      count(value);
+      return true;
+    });
+  };
+  const auto add = [&](Counter rows, Counter bytes, std::size_t job_bytes) {
+    ++sums[rows];
+    sums[bytes] += static_cast<std::int64_t>(job_bytes);
+  };
+  auto read = scan(Family::operations, [&](BytesView value) {
     const auto row = decoder.operation(value);
-    if (!row || row->phase == Phase::committed) ++counted.results;
+    if (!row || row->phase == Phase::committed) ++sums[Counter::results];
   });
+  if (read)
+    read = scan(Family::dead_letters, [&](BytesView value) {
+      const auto row = decoder.dead_letter({}, value);
+      add(Counter::dead_letters, Counter::dead_letter_bytes, row ? row->bytes.size() : 0);
+    });
+  if (read)
+    read = scan(Family::queue, [&](BytesView value) {
+      const auto row = decoder.queued(value);
+      add(Counter::queued, Counter::queued_bytes, row ? row->bytes.size() : 0);
+    });
+  if (read)
+    read = scan(Family::relay, [&](BytesView value) {
+      const auto row = decoder.relayed(value);
+      add(Counter::relayed, Counter::relayed_bytes, row ? row->job.size() : 0);
+    });
   if (!read) return tl::unexpected(read.error());
-  read = for_each_value(database, database.queue(), [&](BytesView value) {
-    const auto row = decoder.queued(value);
-    counted.queue.add(row ? row->bytes.size() : 0);
-  });
-  if (!read) return tl::unexpected(read.error());
-  read = for_each_value(database, database.relay(), [&](BytesView value) {
-    const auto row = decoder.relayed(value);
-    counted.relay.add(row ? row->job.size() : 0);
-  });
-  if (!read) return tl::unexpected(read.error());
-  return counted;
+  return sums;
 }
 
-Result<std::uint64_t> greatest_boot_by_scan(const Database &database) {
+Result<std::uint64_t> greatest_boot_by_scan(const engine::Engine &engine) {
   std::uint64_t greatest = 0;
   RecordDecoder decoder;
-  const auto read = for_each_value(database, database.queue(), [&](BytesView value) {
+  const auto read = engine.view()->scan({.family = Family::queue}, [&](BytesView, BytesView value) {
     if (const auto row = decoder.queued(value)) greatest = std::max(greatest, row->token.boot);
+    return true;
   });
   if (!read) return tl::unexpected(read.error());
   return greatest;

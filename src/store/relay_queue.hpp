@@ -1,21 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <rocksdb/utilities/transaction.h>
-
-#include "store/commit_lane.hpp"
-#include "store/lane_pool.hpp"
+#include "store/pool.hpp"
 #include "store/rows/relay_row.hpp"
-#include "store/standing.hpp"
+#include "store/unit_of_work.hpp"
 
 namespace onced::store {
 
@@ -32,8 +26,7 @@ enum class RelayBuried : std::uint8_t {
 };
 
 // The messages of committed results, for who sends them on. A row comes with the result that it is of, or with the
-// redrive of its dead letter, and leaves once its job has its final outcome at its destination. Any thread; changes are
-// made one at a time.
+// redrive of its dead letter, and leaves once its job has its final outcome at its destination. Any thread.
 //
 //     committed with its result ──▶ waits ──stored or duplicate there──▶ gone
 //                                   │   ▲
@@ -42,7 +35,9 @@ enum class RelayBuried : std::uint8_t {
 //                                dead letter here ──purge──▶ gone
 class RelayQueue {
 public:
-  RelayQueue(const CommitContext &context, Standing &standing, LaneSeats &seats);
+  RelayQueue(StoreContext &context, Pool<UnitOfWork> &units) : context_(context), units_(units) {}
+  RelayQueue(const RelayQueue &) = delete;
+  RelayQueue &operator=(const RelayQueue &) = delete;
 
   // Up to `rows` rows to one destination, and up to limits::relay_read_bytes of jobs, at least one row; in the order of
   // their keys from the one after `after`, which is empty at first. Errors: `store_unavailable`, `corrupt`.
@@ -65,40 +60,8 @@ public:
   [[nodiscard]] Result<RelayBuried> bury(BytesView key, Outcome outcome, std::string_view detail);
 
 private:
-  // Puts what is to be written into the transaction. False: nothing is.
-  using Step = std::function<bool(rocksdb::Status &status)>;
-
-  // False: others held a row for too long, and nothing was written.
-  [[nodiscard]] Result<bool> change(bool synced, const Step &step);
-  [[nodiscard]] Result<bool> try_change(bool synced, const Step &step);
-  [[nodiscard]] rocksdb::Status take_out(BytesView key, std::optional<RelayRow> &row);
-  [[nodiscard]] rocksdb::Status put_letter(DeadLetter letter, bool &refused);
-  [[nodiscard]] rocksdb::Status put_counters();
-  [[nodiscard]] rocksdb::Status commit();
-  void begin(bool synced);
-  void abandon();
-
-  CommitContext context_;
-  Standing &standing_;
-  LaneSeats &seats_;
-
-  std::mutex mutex_;             // guards the rest
-  std::optional<LaneSeat> seat_; // taken by the first change
-  std::unique_ptr<rocksdb::Transaction> transaction_;
-  JobParser parser_;
-  Digester digester_;
-  RecordDecoder decoder_;
-
-  // The change in hand.
-  WallTime now_;
-  bool synced_ = false;       // the transaction in hand
-  LaneCounters new_counters_; // once it is committed
-  RowAmount letter_reserved_; // for its dead letter
-  Bytes record_;
+  StoreContext &context_;
+  Pool<UnitOfWork> &units_;
 };
-
-// Puts the rows into a transaction that commits what they are of. `record` is a buffer.
-[[nodiscard]] rocksdb::Status put_relayed(rocksdb::Transaction &transaction, const Database &database,
-                                          std::span<const RelayEntry> entries, Bytes &record);
 
 } // namespace onced::store

@@ -7,7 +7,6 @@
 
 #include "base/directory_kind.hpp"
 #include "onced/version.hpp"
-#include "rocksdb/durable_mark.hpp"
 
 namespace onced::store {
 namespace {
@@ -61,8 +60,6 @@ Result<void> StoreKeeper::open() {
     if (auto checked = options_.lock->check(); !checked) return checked;
   }
   if (const auto found = inode_at(path); folder_ && found && found != folder_) return tl::unexpected(replaced(path));
-  const auto mark = rocks::DurableMark::open(options_.directory, store_mark_name, true);
-  const bool was_older = mark && mark->content().older;
   auto store = Store::open(options_, clock_, random_);
   if (!store) return tl::unexpected(store.error());
   {
@@ -78,21 +75,20 @@ Result<void> StoreKeeper::open() {
   options_.accept_loss = false; // it was meant for this opening
   options_.create = false;      // from now on there is one, or it is lost
   folder_ = inode_at(path);
-  if (was_older) tell_upgrade();
+  tell_upgrade();
   tell_crashes();
   changed_.notify_all();
   on_change_();
   return {};
 }
 
-// What came with the present format, where there was a mark of an older one.
 void StoreKeeper::tell_upgrade() {
-  const auto mark = rocks::DurableMark::open(options_.directory, store_mark_name, true);
-  if (!mark) return;
-  log_.write(
-      {.level = EventLevel::info,
-       .name = "store.upgraded",
-       .fields = {{"format", std::uint64_t{disk_format}}, {"identity", to_hex(mark->content().identity.view())}}});
+  const auto store = try_lease();
+  const auto upgrade = store ? store->upgrade() : std::nullopt;
+  if (!upgrade) return;
+  log_.write({.level = EventLevel::info,
+              .name = "store.upgraded",
+              .fields = {{"format", upgrade->to}, {"identity", upgrade->identity}}});
 }
 
 // Of the end of the process before: at most limits::running_slots jobs.

@@ -18,8 +18,10 @@ Verdict buried(Outcome reason, std::string detail) {
 
 } // namespace
 
-void KeyRow::read(BytesView value, RecordDecoder &decoder) {
-  const auto record = decoder.operation(value);
+void KeyRow::read(const engine::Found &found, RecordDecoder &decoder) {
+  state = State::absent;
+  if (found.state == engine::Found::State::absent) return;
+  const auto record = found.state == engine::Found::State::present ? decoder.operation(found.value) : std::nullopt;
   state = record ? State::present : State::damaged;
   if (!record) return;
   phase = record->phase;

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/engine.hpp"
 #include "onced/digest.hpp"
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
@@ -25,8 +26,8 @@ struct KeyRow {
 
   [[nodiscard]] bool is_committed() const { return state == State::present && phase == Phase::committed; }
 
-  // Takes over a row's value, reusing memory; bytes that are no row make it `damaged`.
-  void read(BytesView value, RecordDecoder &decoder);
+  // Takes over what was found, reusing memory; bytes that are no row make it `damaged`.
+  void read(const engine::Found &found, RecordDecoder &decoder);
 };
 
 // What a verdict says of a job whose handler has ended the process before.

@@ -1,37 +1,24 @@
 #pragma once
 
-#include <rocksdb/snapshot.h>
-
+#include "engine/engine.hpp"
 #include "onced/job.hpp"
 #include "onced/verification.hpp"
-#include "rocksdb/database.hpp"
 #include "store/rows/records.hpp"
 
 namespace onced::store {
 
-// Reads everything in a database and holds it against what it must be. Changes nothing, and may run beside commits: it
+// Reads everything in a store and holds it against what it must be. Changes nothing, and may run beside commits: it
 // looks at one moment. One thread.
 class Verifier {
 public:
-  explicit Verifier(const Database &database);
+  explicit Verifier(const engine::Engine &engine) : engine_(engine), view_(engine.view()) {}
 
   // Errors: `store_unavailable`, where reading itself fails. Damage is a problem that is told, and no error.
   [[nodiscard]] Result<Verification> verify();
 
 private:
-  // What the counters must say.
-  struct Sums {
-    std::uint64_t results = 0;
-    std::uint64_t dead_letters = 0;
-    std::uint64_t dead_letter_bytes = 0;
-    std::uint64_t queued = 0;
-    std::uint64_t queued_bytes = 0;
-    std::uint64_t relayed = 0;
-    std::uint64_t relayed_bytes = 0;
-  };
-
   [[nodiscard]] Result<void> verify_tables();
-  [[nodiscard]] Result<void> verify_rows(rocksdb::ColumnFamilyHandle *family,
+  [[nodiscard]] Result<void> verify_rows(engine::Family family,
                                          void (Verifier::*verify_row)(BytesView key, BytesView value));
   void verify_operation(BytesView key, BytesView value);
   void verify_pending(BytesView key, const Digest &digest);
@@ -43,24 +30,22 @@ private:
   void verify_letter_of_message(const DeadLetter &letter, const Job &job);
   void verify_meta(BytesView key, BytesView value);
   void verify_audit(BytesView key, BytesView value);
-  void count(const FlowCounters &queue, const FlowCounters &relay);
-  void verify_sums();
+  [[nodiscard]] Result<void> verify_sums();
+  void scan(engine::Counter counter, std::size_t amount = 1) { scanned_[counter] += static_cast<std::int64_t>(amount); }
   // The row's value; nothing where there is none, or where it cannot be read.
-  [[nodiscard]] std::optional<std::string> get(rocksdb::ColumnFamilyHandle *family, BytesView key);
+  [[nodiscard]] std::optional<Bytes> get(engine::Family family, BytesView key);
   // The digest of a queue row's job; nothing where its bytes are none, or its ids are not those of its bytes and key.
   [[nodiscard]] std::optional<Digest> digest_of(BytesView key, const QueueRow &row);
   void tell(std::string where, BytesView key, std::string what);
 
-  const Database &database_;
-  rocksdb::ManagedSnapshot snapshot_;
-  rocksdb::ReadOptions reading_;
+  const engine::Engine &engine_;
+  std::unique_ptr<engine::View> view_;
   RecordDecoder decoder_;
   JobParser parser_;
   Digester digester_;
   Verification found_;
-  Sums scanned_;
-  Sums counted_;
-  bool counts_bytes_ = false;    // else it was last written before bytes were counted
+  engine::Counters scanned_;     // what the sums must say
+  engine::Counters counted_;     // what those of an older format say
   std::uint64_t last_audit_ = 0; // 0: none yet
 };
 

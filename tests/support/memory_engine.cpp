@@ -459,6 +459,7 @@ public:
     return disk_->identity_;
   }
   [[nodiscard]] std::optional<std::uint64_t> format_found() const override { return format_found_; }
+  [[nodiscard]] bool is_own_row(BytesView, BytesView) const override { return false; } // it keeps none
   [[nodiscard]] Result<engine::FilesReport> verify_files() const override { return engine::FilesReport{}; }
 
 private:

@@ -9,35 +9,26 @@ namespace {
 using messagepack::TokenReader;
 using messagepack::Writer;
 
-// How many elements the array of a record has, its format included: in format 1, and in this one.
-struct Fields {
-  std::uint64_t first; // 0: there were none
-  std::uint64_t now;
-};
-constexpr Fields operation_fields{.first = 11, .now = 11};
-constexpr Fields queue_fields{.first = 0, .now = 19};
-constexpr Fields relay_fields{.first = 0, .now = 4};
-constexpr Fields dead_letter_fields{.first = 17, .now = 21};
-constexpr Fields counters_fields{.first = 3, .now = 11};
-constexpr Fields change_counters_fields{.first = 5, .now = 13};
-constexpr Fields audit_fields{.first = 7, .now = 8};
-constexpr Fields crash_count_fields{.first = 0, .now = 3};
+// How many elements the array of a row has, its format included.
+constexpr std::size_t operation_fields = 11;
+constexpr std::size_t queue_fields = 19;
+constexpr std::size_t relay_fields = 4;
+constexpr std::size_t dead_letter_fields = 21;
+constexpr std::size_t audit_fields = 8;
+constexpr std::size_t crash_count_fields = 3;
 constexpr std::size_t record_tokens_max = 32;
-static_assert(record_tokens_max >= 1 + dead_letter_fields.now + limits::queue_errors_kept_max, "any record is read");
+static_assert(record_tokens_max >= 1 + dead_letter_fields + limits::queue_errors_kept_max, "any record is read");
 
-Writer begin(Bytes &out, const Fields &fields) {
+Writer begin(Bytes &out, std::size_t fields) {
   out.clear();
   Writer writer(out);
-  writer.array(fields.now).positive(row_format);
+  writer.array(fields).positive(row_format);
   return writer;
 }
 
-// The format of the array that the value is; 0 where it is none of a format that is known, with its fields.
-std::uint64_t begin(TokenReader &reader, const Fields &fields) {
-  const std::uint64_t size = reader.array();
-  const std::uint64_t format = reader.positive();
-  reader.require((format == 1 && size == fields.first) || (format == row_format && size == fields.now));
-  return reader.ok() ? format : 0;
+void begin(TokenReader &reader, std::size_t fields) {
+  reader.array(fields);
+  reader.require(reader.positive() == row_format);
 }
 
 void write_time(Writer &writer, WallTime time) {
@@ -91,26 +82,12 @@ SenderId read_sender(TokenReader &reader) {
   return sender.value_or(SenderId{});
 }
 
-void write_flow(Writer &writer, const FlowCounters &counters) {
-  writer.positive(counters.added).positive(counters.removed);
-  writer.positive(counters.bytes_added).positive(counters.bytes_removed);
-}
-
-FlowCounters read_flow(TokenReader &reader) {
-  FlowCounters counters;
-  counters.added = reader.positive();
-  counters.removed = reader.positive();
-  counters.bytes_added = reader.positive();
-  counters.bytes_removed = reader.positive();
-  return counters;
-}
-
 } // namespace
 
 std::optional<OperationRecord> RecordDecoder::operation(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (begin(reader, operation_fields) == 0) return std::nullopt;
+  begin(reader, operation_fields);
   OperationRecord record;
   const std::uint64_t phase = reader.positive();
   reader.require(phase <= static_cast<std::uint64_t>(Phase::failed));
@@ -135,7 +112,7 @@ std::optional<OperationRecord> RecordDecoder::operation(BytesView value) {
 std::optional<QueueRow> RecordDecoder::queued(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (begin(reader, queue_fields) == 0) return std::nullopt;
+  begin(reader, queue_fields);
   QueueRow row;
   const std::uint64_t state = reader.positive();
   reader.require(state <= static_cast<std::uint64_t>(QueueState::held));
@@ -164,7 +141,7 @@ std::optional<QueueRow> RecordDecoder::queued(BytesView value) {
 std::optional<RelayRow> RecordDecoder::relayed(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (begin(reader, relay_fields) == 0) return std::nullopt;
+  begin(reader, relay_fields);
   RelayRow row;
   row.job = reader.binary();
   row.created_at = read_time(reader);
@@ -176,8 +153,7 @@ std::optional<RelayRow> RecordDecoder::relayed(BytesView value) {
 std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  const std::uint64_t format = begin(reader, dead_letter_fields);
-  if (format == 0) return std::nullopt;
+  begin(reader, dead_letter_fields);
   DeadLetter letter;
   letter.id = id;
   const auto reason = outcome_of_code(reader.positive());
@@ -198,53 +174,20 @@ std::optional<DeadLetter> RecordDecoder::dead_letter(const DeadLetterId &id, Byt
   letter.last_at = read_time(reader);
   letter.stored_digest = read_digest(reader);
   letter.offered_digest = read_digest(reader);
-  if (format > 1) {
-    const std::uint64_t phase = reader.positive();
-    reader.require(phase <= static_cast<std::uint64_t>(Phase::failed));
-    letter.stored_phase = static_cast<Phase>(phase);
-    letter.errors = read_errors(reader);
-    letter.effect_unknown = reader.boolean();
-    letter.relay_key = reader.binary_or_nil().value_or(BytesView{});
-  }
+  const std::uint64_t phase = reader.positive();
+  reader.require(phase <= static_cast<std::uint64_t>(Phase::failed));
+  letter.stored_phase = static_cast<Phase>(phase);
+  letter.errors = read_errors(reader);
+  letter.effect_unknown = reader.boolean();
+  letter.relay_key = reader.binary_or_nil().value_or(BytesView{});
   if (!reader.at_end()) return std::nullopt;
   return letter;
-}
-
-std::optional<LaneCounters> RecordDecoder::counters(BytesView value) {
-  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
-  TokenReader reader(tokens_);
-  const std::uint64_t format = begin(reader, counters_fields);
-  if (format == 0) return std::nullopt;
-  LaneCounters counters;
-  counters.results = reader.positive();
-  counters.dead_letters = reader.positive();
-  if (format > 1) counters.queue = read_flow(reader);
-  if (format > 1) counters.relay = read_flow(reader);
-  if (!reader.at_end()) return std::nullopt;
-  return counters;
-}
-
-std::optional<ChangeCounters> RecordDecoder::change_counters(BytesView value) {
-  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
-  TokenReader reader(tokens_);
-  const std::uint64_t format = begin(reader, change_counters_fields);
-  if (format == 0) return std::nullopt;
-  ChangeCounters counters;
-  counters.results = reader.positive();
-  counters.dead_letters_removed = reader.positive();
-  counters.dead_letter_bytes_found = reader.positive();
-  counters.dead_letter_bytes_removed = reader.positive();
-  if (format > 1) counters.queue = read_flow(reader);
-  if (format > 1) counters.relay = read_flow(reader);
-  if (!reader.at_end()) return std::nullopt;
-  return counters;
 }
 
 std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  const std::uint64_t format = begin(reader, audit_fields);
-  if (format == 0) return std::nullopt;
+  begin(reader, audit_fields);
   AuditRow row;
   row.at = read_time(reader);
   row.action = reader.string();
@@ -254,7 +197,7 @@ std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
   row.outcome = read_text(reader);
   row.by = reader.string();
   row.why = reader.string();
-  if (format > 1) row.key = reader.binary_or_nil().value_or(BytesView{});
+  row.key = reader.binary_or_nil().value_or(BytesView{});
   if (!reader.at_end()) return std::nullopt;
   return row;
 }
@@ -262,20 +205,12 @@ std::optional<AuditRow> RecordDecoder::audit(BytesView value) {
 std::optional<CrashCount> RecordDecoder::crash_count(BytesView value) {
   if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
   TokenReader reader(tokens_);
-  if (begin(reader, crash_count_fields) == 0) return std::nullopt;
+  begin(reader, crash_count_fields);
   CrashCount count;
   count.crashes = reader.positive();
   count.redriven = reader.boolean();
   if (!reader.at_end()) return std::nullopt;
   return count;
-}
-
-std::optional<std::uint64_t> RecordDecoder::number(BytesView value) {
-  if (!messagepack::tokenize(value, tokens_, record_tokens_max)) return std::nullopt;
-  TokenReader reader(tokens_);
-  const std::uint64_t number = reader.positive();
-  if (!reader.at_end()) return std::nullopt;
-  return number;
 }
 
 void encode_operation(const OperationRecord &record, Bytes &out) {
@@ -329,21 +264,6 @@ void encode_dead_letter(const DeadLetter &letter, Bytes &out) {
   letter.relay_key.empty() ? writer.nil() : writer.binary(letter.relay_key);
 }
 
-void encode_counters(const LaneCounters &counters, Bytes &out) {
-  Writer writer = begin(out, counters_fields);
-  writer.positive(counters.results).positive(counters.dead_letters);
-  write_flow(writer, counters.queue);
-  write_flow(writer, counters.relay);
-}
-
-void encode_change_counters(const ChangeCounters &counters, Bytes &out) {
-  Writer writer = begin(out, change_counters_fields);
-  writer.positive(counters.results).positive(counters.dead_letters_removed);
-  writer.positive(counters.dead_letter_bytes_found).positive(counters.dead_letter_bytes_removed);
-  write_flow(writer, counters.queue);
-  write_flow(writer, counters.relay);
-}
-
 void encode_audit(const AuditRow &row, Bytes &out) {
   Writer writer = begin(out, audit_fields);
   write_time(writer, row.at);
@@ -355,14 +275,6 @@ void encode_audit(const AuditRow &row, Bytes &out) {
 
 void encode_crash_count(const CrashCount &count, Bytes &out) {
   begin(out, crash_count_fields).positive(count.crashes).boolean(count.redriven);
-}
-
-Bytes lane_counters_name(unsigned lane) {
-  return Bytes(lane_counters_prefix) + std::to_string(lane);
-}
-
-Bytes lane_bytes_name(unsigned lane) {
-  return Bytes(lane_bytes_prefix) + std::to_string(lane);
 }
 
 Bytes audit_name(std::uint64_t number) {
@@ -384,11 +296,6 @@ std::optional<std::uint64_t> audit_number(BytesView name) {
 
 Bytes crashes_name(BytesView key) {
   return Bytes(crashes_prefix).append(key);
-}
-
-void encode_number(std::uint64_t number, Bytes &out) {
-  out.clear();
-  Writer(out).positive(number);
 }
 
 DeadLetterId dead_letter_id(const Key &key, const Digest &digest, Outcome reason, Digester &digester) {

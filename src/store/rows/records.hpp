@@ -13,7 +13,7 @@
 // The values of the column families (docs/storage.md): MessagePack arrays that begin with the format's version.
 namespace onced::store {
 
-// The format whose fields the rows have that are written now: format 3 changed none of them.
+// The format whose fields the rows have that are written now: formats 3 and 4 changed none of them.
 inline constexpr unsigned row_format = 2;
 
 // A row of `operations`, its bytes borrowed.
@@ -30,45 +30,6 @@ struct OperationRecord {
   Durability durability = Durability::fsync;
 };
 
-// Rows that came into a family, the queue or the relay, and went out of it, and the bytes of the jobs in them.
-struct FlowCounters {
-  std::uint64_t added = 0;
-  std::uint64_t removed = 0;
-  std::uint64_t bytes_added = 0;
-  std::uint64_t bytes_removed = 0;
-
-  void add(std::uint64_t bytes) { add(RowAmount{.rows = 1, .bytes = bytes}); }
-  void add(RowAmount amount) {
-    added += amount.rows;
-    bytes_added += amount.bytes;
-  }
-  void remove(std::uint64_t bytes) { remove(RowAmount{.rows = 1, .bytes = bytes}); }
-  void remove(RowAmount amount) {
-    removed += amount.rows;
-    bytes_removed += amount.bytes;
-  }
-};
-
-// What the counters of one lane say; the sums over all lanes are the rows that there are.
-struct LaneCounters {
-  std::uint64_t results = 0;
-  std::uint64_t dead_letters = 0;
-  std::uint64_t dead_letter_bytes = 0; // of jobs in them; in a row of its own
-  FlowCounters queue = {};
-  FlowCounters relay = {};
-};
-
-// What changes that a person ordered have done to the sums of the lanes: they are the only ones that remove dead
-// letters.
-struct ChangeCounters {
-  std::uint64_t results = 0; // added
-  std::uint64_t dead_letters_removed = 0;
-  std::uint64_t dead_letter_bytes_found = 0; // there already when bytes began to be counted
-  std::uint64_t dead_letter_bytes_removed = 0;
-  FlowCounters queue = {};
-  FlowCounters relay = {};
-};
-
 // How often the inline handler of a job has ended the process.
 struct CrashCount {
   std::uint64_t crashes = 0;
@@ -76,20 +37,17 @@ struct CrashCount {
   bool operator==(const CrashCount &) const = default;
 };
 
-// Decodes records one after another and keeps its buffer between them. Nothing where the bytes are no record of this
-// format or an older one; what an older one did not have is as it was then. One thread at a time.
+// Decodes rows one after another and keeps its buffer between them. Nothing where the bytes are no row. One thread at a
+// time.
 class RecordDecoder {
 public:
   [[nodiscard]] std::optional<OperationRecord> operation(BytesView value);
   [[nodiscard]] std::optional<QueueRow> queued(BytesView value);
   [[nodiscard]] std::optional<RelayRow> relayed(BytesView value);
   [[nodiscard]] std::optional<DeadLetter> dead_letter(const DeadLetterId &id, BytesView value);
-  [[nodiscard]] std::optional<LaneCounters> counters(BytesView value); // without its bytes
-  [[nodiscard]] std::optional<ChangeCounters> change_counters(BytesView value);
   // Without its number, which is its key's.
   [[nodiscard]] std::optional<AuditRow> audit(BytesView value);
   [[nodiscard]] std::optional<CrashCount> crash_count(BytesView value);
-  [[nodiscard]] std::optional<std::uint64_t> number(BytesView value);
 
 private:
   std::vector<messagepack::Token> tokens_;
@@ -100,11 +58,8 @@ void encode_operation(const OperationRecord &record, Bytes &out);
 void encode_queued(const QueueRow &row, Bytes &out);
 void encode_relayed(const RelayRow &row, Bytes &out);
 void encode_dead_letter(const DeadLetter &letter, Bytes &out);
-void encode_counters(const LaneCounters &counters, Bytes &out);
-void encode_change_counters(const ChangeCounters &counters, Bytes &out);
 void encode_audit(const AuditRow &row, Bytes &out);
 void encode_crash_count(const CrashCount &count, Bytes &out);
-void encode_number(std::uint64_t number, Bytes &out);
 
 // The id of the dead letter that a delivery becomes: 8 bytes of SHA-256 of its key, then 8 of its digest and the
 // reason. Where the bytes are no job: the first 16 bytes of their SHA-256. So the same bad delivery, repeated, is one
@@ -112,14 +67,6 @@ void encode_number(std::uint64_t number, Bytes &out);
 [[nodiscard]] DeadLetterId dead_letter_id(const Key &key, const Digest &digest, Outcome reason, Digester &digester);
 [[nodiscard]] DeadLetterId dead_letter_id(BytesView bytes, Digester &digester);
 
-// Names in `meta`. A lane's end with its number: those of its rows, and of the bytes in its dead letters.
-inline constexpr std::string_view format_name = "format";
-inline constexpr std::string_view lane_counters_prefix = "counters/";
-inline constexpr std::string_view lane_bytes_prefix = "letter-bytes/";
-[[nodiscard]] Bytes lane_counters_name(unsigned lane);
-[[nodiscard]] Bytes lane_bytes_name(unsigned lane);
-// The name in `meta` of the counters of changes. It lies beside the prefix of the lanes' counters, not below it.
-inline constexpr std::string_view change_counters_name = "changes";
 // "audit/" and the number, 8 bytes big-endian: the names of the audit's rows in `meta`, in order.
 inline constexpr std::string_view audit_prefix = "audit/";
 [[nodiscard]] Bytes audit_name(std::uint64_t number);

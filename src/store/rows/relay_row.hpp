@@ -12,7 +12,7 @@
 #include "onced/handler.hpp"
 #include "onced/ids.hpp"
 #include "onced/store.hpp"
-#include "store/row_room.hpp"
+#include "store/rows/row_amount.hpp"
 
 namespace onced::store {
 

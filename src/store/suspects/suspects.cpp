@@ -2,34 +2,11 @@
 
 #include <algorithm>
 
-#include "rocksdb/slices.hpp"
-
 namespace onced::store {
-namespace {
 
-using CrashCounts = std::map<Bytes, CrashCount, std::less<>>;
+using engine::Family;
 
-// What turns the rows of `before` into those of `after`.
-rocksdb::Status put_changes(const Database &database, const CrashCounts &before, const CrashCounts &after,
-                            rocksdb::WriteBatch &batch) {
-  rocksdb::Status status;
-  for (const auto &[key, count] : before) {
-    if (status.ok() && !after.contains(key)) status = batch.Delete(database.meta(), crashes_name(key));
-  }
-  Bytes value;
-  for (const auto &[key, count] : after) {
-    const auto known = before.find(key);
-    if (!status.ok() || (known != before.end() && known->second == count)) continue;
-    encode_crash_count(count, value);
-    status = batch.Put(database.meta(), crashes_name(key), value);
-  }
-  return status;
-}
-
-} // namespace
-
-Result<void> Suspects::begin(const Database &database, const std::filesystem::path &directory,
-                             rocksdb::WriteBatch &batch) {
+Result<Suspects::Changes> Suspects::begin(const engine::Engine &engine, const std::filesystem::path &directory) {
   auto slots = RunningSlots::open(directory);
   if (slots) {
     slots_ = std::move(*slots);
@@ -37,28 +14,31 @@ Result<void> Suspects::begin(const Database &database, const std::filesystem::pa
     blind_ = slots.error();
   }
   const std::scoped_lock lock(mutex_);
-  if (auto read = read_counts(database); !read) return read;
+  if (auto read = read_counts(engine); !read) return tl::unexpected(read.error());
   const Counts before = counts_;
   count_found();
-  forget_settled(database);
+  forget_settled(engine);
   forget_excess();
   size_ = counts_.size();
-  const auto status = put_changes(database, before, counts_, batch);
-  if (!status.ok()) return tl::unexpected(status_error(status, database.path()));
-  return {};
+  Changes changes;
+  for (const auto &[key, count] : before) {
+    if (!counts_.contains(key)) changes[key] = std::nullopt;
+  }
+  for (const auto &[key, count] : counts_) {
+    const auto known = before.find(key);
+    if (known == before.end() || known->second != count) changes[key] = count;
+  }
+  return changes;
 }
 
 // A damaged row says nothing here, and is not touched: `verify` tells of it.
-Result<void> Suspects::read_counts(const Database &database) {
+Result<void> Suspects::read_counts(const engine::Engine &engine) {
   RecordDecoder decoder;
-  const std::unique_ptr<rocksdb::Iterator> rows(database.db()->NewIterator(scan_options(), database.meta()));
-  for (rows->Seek(slice_of(crashes_prefix)); rows->Valid() && rows->key().starts_with(slice_of(crashes_prefix));
-       rows->Next()) {
-    const auto count = decoder.crash_count(view_of(rows->value()));
-    if (count) counts_[Bytes(view_of(rows->key()).substr(crashes_prefix.size()))] = *count;
-  }
-  if (!rows->status().ok()) return tl::unexpected(status_error(rows->status(), database.path()));
-  return {};
+  return engine.view()->scan({.family = Family::meta, .prefix = crashes_prefix}, [&](BytesView name, BytesView value) {
+    const auto count = decoder.crash_count(value);
+    if (count) counts_[Bytes(name.substr(crashes_prefix.size()))] = *count;
+    return true;
+  });
 }
 
 // One that ran alone has done it; else it may have been any. Copies of one job, run beside each other, count once.
@@ -72,11 +52,11 @@ void Suspects::count_found() {
 }
 
 // A key that has a row is answered from it, so no inline handler runs for it any more.
-void Suspects::forget_settled(const Database &database) {
-  rocksdb::PinnableSlice row;
+void Suspects::forget_settled(const engine::Engine &engine) {
+  const auto view = engine.view();
   std::erase_if(counts_, [&](const auto &suspect) {
-    row.Reset();
-    return database.db()->Get(rocksdb::ReadOptions(), database.operations(), slice_of(suspect.first), &row).ok();
+    const auto row = view->get(Family::operations, suspect.first);
+    return row && row->has_value();
   });
 }
 

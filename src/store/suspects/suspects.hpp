@@ -9,10 +9,8 @@
 #include <set>
 #include <shared_mutex>
 
-#include <rocksdb/write_batch.h>
-
+#include "engine/engine.hpp"
 #include "onced/store.hpp"
-#include "rocksdb/database.hpp"
 #include "store/rows/records.hpp"
 #include "store/suspects/running_slots.hpp"
 
@@ -22,11 +20,13 @@ namespace onced::store {
 // in the slots of the process before and counts them in `meta`. They only become fewer until the next one. Any thread.
 class Suspects {
 public:
-  // At an opening for writing: reads the counts, counts what the slots say, and puts what has changed into the batch.
-  // Where the slots cannot be used it goes without: see `crashes`. Errors: `store_unavailable`.
-  [[nodiscard]] Result<void> begin(const Database &database, const std::filesystem::path &directory,
-                                   rocksdb::WriteBatch &batch);
-  // That batch is on stable storage, so the slots may forget. Ended in between, a crash is counted twice.
+  // A row of counts that is to be put; nothing: it is to be erased.
+  using Changes = std::map<Bytes, std::optional<CrashCount>>;
+
+  // At an opening for writing: reads the counts, counts what the slots say, and tells what has changed. Where the slots
+  // cannot be used it goes without: see `crashes`. Errors: `store_unavailable`.
+  [[nodiscard]] Result<Changes> begin(const engine::Engine &engine, const std::filesystem::path &directory);
+  // Those changes are on stable storage, so the slots may forget. Ended in between, a crash is counted twice.
   void counted();
 
   [[nodiscard]] HandlerCrashes crashes() const;
@@ -48,9 +48,9 @@ public:
 private:
   using Counts = std::map<Bytes, CrashCount, std::less<>>;
 
-  [[nodiscard]] Result<void> read_counts(const Database &database);
+  [[nodiscard]] Result<void> read_counts(const engine::Engine &engine);
   void count_found();
-  void forget_settled(const Database &database);
+  void forget_settled(const engine::Engine &engine);
   void forget_excess();
 
   std::unique_ptr<RunningSlots> slots_;
