@@ -133,9 +133,10 @@ rocksdb::Status RocksdbSession::read_rows(Family family, std::span<const BytesVi
   read_keys_.clear();
   for (const BytesView key : keys)
     read_keys_.push_back(slice_of(key));
+  // All of them, and before the vector grows: a PinnableSlice that is pinned cannot be moved (RocksDB 7.8).
+  for (rocksdb::PinnableSlice &value : read_values_)
+    value.Reset();
   if (read_values_.size() < keys.size()) read_values_.resize(keys.size());
-  for (std::size_t at = 0; at < keys.size(); ++at)
-    read_values_[at].Reset();
   read_statuses_.assign(keys.size(), {});
   shared_.database.db()->MultiGet(rocksdb::ReadOptions(), shared_.database.family(family), keys.size(),
                                   read_keys_.data(), read_values_.data(), read_statuses_.data(), true);
@@ -255,13 +256,16 @@ rocksdb::Status RocksdbSession::timed_commit() {
 
 Step RocksdbSession::commit() {
   if (auto put = step_of(put_sums()); !put) return put;
+  // Without rows it takes no sequence number that the mark could name.
+  const bool has_rows = transaction_->GetNumPuts() + transaction_->GetNumDeletes() > 0;
   const auto status = timed_commit();
   if (!status.ok()) {
     const auto kind = is_retryable(status) ? Failure::Kind::retry : Failure::Kind::unknown;
     if (kind == Failure::Kind::unknown) shared_.has_failed = true;
     return tl::unexpected(Failure{.kind = kind, .error = write_error(status, shared_.database.path())});
   }
-  if (shared_.durability == Durability::fsync && sync_ == Sync::stable) shared_.database.mark_durable(*transaction_);
+  const bool is_stable = shared_.durability == Durability::fsync && sync_ == Sync::stable;
+  if (has_rows && is_stable) shared_.database.mark_durable(*transaction_);
   if (adds_) seat_->sums += added_;
   confirmed_ = false;
   // What went into files that were deleted or replaced, the next opening will not find.

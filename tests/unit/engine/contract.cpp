@@ -39,17 +39,17 @@ Seen only(const engine::Step &step, const std::vector<Found> &found) {
 
 } // namespace
 
-Seen claim(Session &session, BytesView key, BytesView value, Patience patience) {
+Seen claim(Session &session, BytesView key, BytesView value, Patience how) {
   const std::array<engine::Claim, 1> claims{engine::Claim{.key = key, .value = value}};
   std::vector<Found> found;
-  const auto step = session.claim(Family::operations, claims, patience, found);
+  const auto step = session.claim(Family::operations, claims, how, found);
   return only(step, found);
 }
 
-Seen lock(Session &session, BytesView key, Patience patience) {
+Seen lock(Session &session, BytesView key, Patience how) {
   const std::array<BytesView, 1> keys{key};
   std::vector<Found> found;
-  const auto step = session.lock(Family::operations, keys, patience, found);
+  const auto step = session.lock(Family::operations, keys, how, found);
   return only(step, found);
 }
 

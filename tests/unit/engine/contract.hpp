@@ -75,8 +75,8 @@ struct Seen {
   bool operator==(const Seen &) const = default;
 };
 [[nodiscard]] Seen claim(engine::Session &session, BytesView key, BytesView value,
-                         engine::Patience patience = engine::Patience::none);
-[[nodiscard]] Seen lock(engine::Session &session, BytesView key, engine::Patience patience = engine::Patience::none);
+                         engine::Patience how = engine::Patience::none);
+[[nodiscard]] Seen lock(engine::Session &session, BytesView key, engine::Patience how = engine::Patience::none);
 void put(engine::Session &session, BytesView key, BytesView value);
 void commit(engine::Session &session);
 // The commit fails; returns how. The unit is over.

@@ -1,4 +1,5 @@
 // Units beside each other: their locks, their claims, and what each of them sees.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -126,6 +127,27 @@ void a_lock_says_what_is_there_now(const EngineFactory &factory) {
   CHECK(lock(*session, "none") == Seen{});
 }
 
+// First of one that was there when the engine was opened, then of newer ones.
+void reads_grow(const EngineFactory &factory) {
+  const auto subject = factory();
+  store_row(subject->engine(), "a", "a");
+  subject->reopen();
+  const std::array<BytesView, 4> newer{"b", "c", "d", "e"};
+  for (const BytesView key : newer)
+    store_row(subject->engine(), key, key);
+  const auto session = subject->engine().session();
+  const std::array<BytesView, 1> older{"a"};
+  std::vector<Found> found;
+  for (std::size_t count = 1; count <= newer.size(); ++count) {
+    REQUIRE(session->read(Family::operations, older, found));
+    CHECK(found.at(0).value == "a");
+    REQUIRE(session->read(Family::operations, std::span(newer).first(count), found));
+    REQUIRE(found.size() == count);
+    for (std::size_t at = 0; at < count; ++at)
+      CHECK(found.at(at).value == newer.at(at));
+  }
+}
+
 void a_claim_leaves_the_row_that_is_there(const EngineFactory &factory) {
   const auto subject = factory();
   store_row(subject->engine(), "k", "first");
@@ -221,6 +243,18 @@ void families_are_apart(const EngineFactory &factory) {
   CHECK(stored(subject->engine(), "k") == "v");
 }
 
+void an_empty_unit_commits(const EngineFactory &factory) {
+  const auto subject = factory();
+  store_row(subject->engine(), "k", "v");
+  const auto session = begun(subject->engine());
+  commit(*session);
+  session->begin(engine::Sync::stable);
+  CHECK(lock(*session, "k").state == State::present);
+  commit(*session);
+  subject->crash();
+  CHECK(stored(subject->engine(), "k") == "v");
+}
+
 void an_erased_key_can_be_claimed_again(const EngineFactory &factory) {
   const auto subject = factory();
   store_row(subject->engine(), "k", "first");
@@ -236,18 +270,20 @@ void an_erased_key_can_be_claimed_again(const EngineFactory &factory) {
 } // namespace
 
 std::span<const ContractCase> unit_cases() {
-  static constexpr std::array<ContractCase, 12> cases{{
+  static constexpr std::array<ContractCase, 14> cases{{
       {"two open units take turns, and each is seen once it is committed", two_units_interleave},
       {"a session serves unit after unit", a_session_serves_unit_after_unit},
       {"a key that a unit has claimed is held for others until it ends", a_claimed_key_is_held},
       {"a row that a unit has locked is held for others until it ends", a_locked_row_is_held},
       {"a patient claim waits until the other unit ends", patience_waits_for_the_other_unit},
       {"a lock says what is there now, not what was read before", a_lock_says_what_is_there_now},
+      {"a session reads more rows than before", reads_grow},
       {"a claim leaves the row that is there", a_claim_leaves_the_row_that_is_there},
       {"a damaged row is never absent", a_damaged_row_is_no_absent_one},
       {"of claims by two threads at once exactly one wins", one_of_many_claims_wins},
       {"an abandoned unit leaves nothing and holds nothing", an_abandoned_unit_leaves_nothing},
       {"the same key in two families is two rows", families_are_apart},
+      {"a unit without rows commits, and changes nothing", an_empty_unit_commits},
       {"an erased key can be claimed again", an_erased_key_can_be_claimed_again},
   }};
   return cases;

@@ -1,16 +1,43 @@
 // The embedded engine keeps the contract of engines.
+#include <cstdint>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include <doctest/doctest.h>
 
 #include "onced/random.hpp"
 #include "rocksdb/rocksdb_engine.hpp"
+#include "support/eventually.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/temp_directory.hpp"
 #include "unit/engine/contract.hpp"
 
 namespace onced::testing {
 namespace {
+
+using Files = std::map<std::filesystem::path, std::pair<std::uintmax_t, std::filesystem::file_time_type>>;
+
+Files files_in_all(const std::filesystem::path &folder) {
+  Files files;
+  for (const auto &entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files[entry.path()] = {entry.file_size(), entry.last_write_time()};
+  }
+  return files;
+}
+
+// False: RocksDB has changed a file meanwhile, in the background.
+bool copied_at_one_moment(const std::filesystem::path &from, const std::filesystem::path &to) {
+  try {
+    const Files before = files_in_all(from);
+    for (const auto &entry : std::filesystem::directory_iterator(to))
+      std::filesystem::remove_all(entry.path());
+    std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
+    return files_in_all(from) == before;
+  } catch (const std::filesystem::filesystem_error &) {
+    return false;
+  }
+}
 
 class RocksdbSubject final : public Subject {
 public:
@@ -28,7 +55,7 @@ public:
   // What a process leaves that ends now is what its files hold now.
   void crash() override {
     auto next = std::make_unique<TempDirectory>();
-    std::filesystem::copy(directories_.back()->path(), next->path(), std::filesystem::copy_options::recursive);
+    REQUIRE(eventually([&] { return copied_at_one_moment(directories_.back()->path(), next->path()); }));
     directories_.push_back(std::move(next));
     faults_->clear();
     open();
