@@ -258,13 +258,16 @@ rocksdb::Status RocksdbSession::timed_commit() {
 
 Step RocksdbSession::commit() {
   if (auto put = step_of(put_sums()); !put) return put;
+  // Without rows it takes no sequence number that the mark could name.
+  const bool has_rows = transaction_->GetNumPuts() + transaction_->GetNumDeletes() > 0;
   const auto status = timed_commit();
   if (!status.ok()) {
     const auto kind = is_retryable(status) ? Failure::Kind::retry : Failure::Kind::unknown;
     if (kind == Failure::Kind::unknown) shared_.has_failed = true;
     return tl::unexpected(Failure{.kind = kind, .error = shared_.database.error_of_write(status)});
   }
-  if (shared_.durability == Durability::fsync && sync_ == Sync::stable) shared_.database.mark_durable(*transaction_);
+  const bool is_stable = shared_.durability == Durability::fsync && sync_ == Sync::stable;
+  if (has_rows && is_stable) shared_.database.mark_durable(*transaction_);
   if (adds_) seat_->sums += added_;
   // What went into files that were deleted or replaced, the next opening will not find.
   if (auto placed = confirm(); !placed) {

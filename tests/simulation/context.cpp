@@ -24,6 +24,8 @@ void Tally::add(const Tally &other) {
   late += other.late;
   exhausted += other.exhausted;
   orphans += other.orphans;
+  races += other.races;
+  late_commits += other.late_commits;
 }
 
 Context::Context(std::uint64_t world_seed, const RunOptions &run)

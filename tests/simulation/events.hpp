@@ -21,7 +21,7 @@ enum class EventKind : std::uint8_t {
   reply,        // a reply reaches a sender
   connect,      // a sender finds that it is connected
   tell,         // a sender's caller comes back: what it was told leaves the outbox
-  commit,       // the worker's transaction ends
+  commit,       // the worker commits the deliveries in hand
   receive,      // the hand-over of a queued job is written
   give_back,    // that it was not handed over is written
   heartbeat,    // of a handler
@@ -43,7 +43,6 @@ struct Event {
   std::uint8_t sender = 0;
   std::uint8_t job = 0; // in Context::jobs
   onced::Outcome outcome = onced::Outcome::busy;
-  bool found_absent = false; // commit: no row was there when the job was taken
   std::uint32_t boot = 0;
   std::uint32_t life = 0; // of the worker or the sender: what belongs to an earlier life does not happen
   onced::Sequence sequence{0};

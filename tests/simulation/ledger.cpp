@@ -1,65 +1,40 @@
 #include "ledger.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "rules.hpp"
 
 namespace simulation {
 
-using onced::FencingToken;
 using onced::Outcome;
 
-void Ledger::claim(const Job &job, std::size_t owner) {
-  Row &row = rows_[job.key];
-  must(row.phase == Phase::absent, rules::one_effect);
-  row = {.phase = Phase::pending, .intent = job.intent, .owner = owner};
+void Ledger::observe(std::size_t key, Row now, const Cause &cause) {
+  if (now == rows_[key]) return;
+  check_change(rows_[key], now, cause);
+  rows_[key] = std::move(now);
 }
 
-std::uint64_t Ledger::commit(const Job &job, std::size_t owner) {
-  Row &row = rows_[job.key];
-  must(row.phase == Phase::absent, rules::one_effect);
-  row = {.phase = Phase::committed, .intent = job.intent, .owner = owner, .result = ++executions_};
-  return row.result;
-}
-
-void Ledger::receive(std::size_t key, const FencingToken &token) {
-  Row &row = rows_[key];
-  must(row.phase == Phase::pending, rules::ends_once);
-  must(token > row.token, rules::tokens);
-  row.leased = true;
-  row.token = token;
-  ++row.receives;
-}
-
-void Ledger::give_back(std::size_t key, const FencingToken &token) {
-  Row &row = leased_row(key, token);
-  row.leased = false;
-  --row.receives;
-}
-
-void Ledger::settle(std::size_t key, const FencingToken &token, Ending ending) {
-  Row &row = leased_row(key, token);
-  row.leased = false;
-  switch (ending) {
-  case Ending::done:
-    row.phase = Phase::committed;
-    row.result = ++executions_;
-    return;
-  case Ending::refused:
-  case Ending::exhausted:
-  case Ending::expired:
-    row.phase = Phase::failed;
-    return bury(row.owner);
-  case Ending::try_again:
-    return;
+void Ledger::check_change(const Row &before, const Row &now, const Cause &cause) {
+  must(now.phase >= before.phase, rules::committed); // nothing that was stable goes
+  if (before.phase == Phase::absent) {
+    must(cause.kind == Cause::Kind::batch || cause.kind == Cause::Kind::opening, rules::one_effect);
+    return must(now.phase != Phase::failed && !now.leased && now.receives == 0, rules::ends_once);
   }
+  must(cause.kind != Cause::Kind::batch, rules::one_effect);
+  must(before.intent == now.intent && before.owner == now.owner, rules::first_intent);
+  must(before.phase == Phase::pending, rules::ends_once);
+  const bool ends_lease = cause.kind == Cause::Kind::settle || cause.kind == Cause::Kind::give_back;
+  must(!ends_lease || before.is_leased_under(cause.token), rules::old_token);
+  if (now.phase == Phase::pending) return check_pending(before, now);
+  must(before.leased, rules::old_token);
 }
 
-Ledger::Row &Ledger::leased_row(std::size_t key, const FencingToken &token) {
-  Row &row = rows_[key];
-  must(row.phase == Phase::pending, rules::ends_once);
-  must(row.is_leased_under(token), rules::old_token);
-  return row;
+void Ledger::check_pending(const Row &before, const Row &now) {
+  must(now.token >= before.token, rules::committed);
+  if (now.token > before.token) return must(now.leased && now.receives == before.receives + 1, rules::receives);
+  must(before.leased && !now.leased, rules::old_token);
+  must(now.receives == before.receives || now.receives + 1 == before.receives, rules::receives);
 }
 
 bool Ledger::any_pending() const {

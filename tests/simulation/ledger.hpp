@@ -47,8 +47,21 @@ struct Job {
   bool told = false;           // its caller has been told a final outcome
 };
 
-// The model of the truth: what is on the worker's stable storage, and so which final outcomes may be told. It throws
-// `Broken` where a write or an outcome breaks a rule.
+// After which call of the store the ledger sees its rows.
+struct Cause {
+  enum class Kind : std::uint8_t {
+    opening, // of the store, or a crash: a call of which nobody knew whether it was written
+    batch,
+    receive, // this and the next two: under the token
+    give_back,
+    settle,
+  };
+  Kind kind = Kind::opening;
+  onced::FencingToken token{};
+};
+
+// What the rows of the worker's store have been, and so which final outcomes may be told. It throws `Broken` where a
+// row changes, or an outcome is told, against a rule.
 class Ledger {
 public:
   static constexpr std::size_t keys_max = 8;
@@ -59,6 +72,7 @@ public:
     std::uint8_t intent = 0;
     std::size_t owner = 0;    // the job that made it
     std::uint64_t result = 0; // no two executions have the same
+    onced::Bytes bytes;       // as they are stored
 
     // Of a queued job.
     bool leased = false;         // as far as is written
@@ -68,22 +82,17 @@ public:
     [[nodiscard]] bool is_leased_under(const onced::FencingToken &its_token) const {
       return phase == Phase::pending && leased && token == its_token;
     }
+    bool operator==(const Row &) const = default;
   };
 
   explicit Ledger(std::size_t jobs) : letters_(jobs, false) {}
 
   [[nodiscard]] const Row &row(std::size_t key) const { return rows_[key]; }
+  [[nodiscard]] std::uint64_t next_result() { return ++executions_; }
 
-  // A queued job claims its key.
-  void claim(const Job &job, std::size_t owner);
-  // The effect. Returns its result.
-  std::uint64_t commit(const Job &job, std::size_t owner);
-  // The hand-over of a queued job.
-  void receive(std::size_t key, const onced::FencingToken &token);
-  // It was not handed over.
-  void give_back(std::size_t key, const onced::FencingToken &token);
-  // What became of the hand-over.
-  void settle(std::size_t key, const onced::FencingToken &token, Ending ending);
+  // The row of a key as it is now. At most one unit has changed it since the last time.
+  void observe(std::size_t key, Row now, const Cause &cause);
+  // The job is a dead letter.
   void bury(std::size_t job) { letters_[job] = true; }
 
   [[nodiscard]] bool any_pending() const;
@@ -92,11 +101,12 @@ public:
   void judge(const Job &job, std::size_t index, onced::Outcome outcome, std::uint64_t result) const;
 
 private:
-  Row &leased_row(std::size_t key, const onced::FencingToken &token);
+  static void check_change(const Row &before, const Row &now, const Cause &cause);
+  static void check_pending(const Row &before, const Row &now);
   void judge_success(const Job &job, std::size_t index, bool stored, std::uint64_t result) const;
 
   std::array<Row, keys_max> rows_;
-  std::vector<bool> letters_; // by job: it is a dead letter
+  std::vector<bool> letters_; // by job
   std::uint64_t executions_ = 0;
 };
 

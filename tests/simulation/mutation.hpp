@@ -8,7 +8,8 @@
 
 namespace simulation {
 
-// A fault planted in the world around the state machines, which the simulation must find.
+// A fault planted in the world around the state machines, or between the store and its engine, which the simulation
+// must find.
 enum class Mutation : std::uint8_t {
   none,
   early_acknowledgement,
@@ -29,6 +30,8 @@ enum class Mutation : std::uint8_t {
   counted_give_back,
   rare_heartbeats,
   forgotten_custody,
+  lying_disk,
+  lost_sums,
 };
 
 struct MutationTraits {
@@ -38,11 +41,10 @@ struct MutationTraits {
   std::string_view what;
 };
 
-inline constexpr std::array<MutationTraits, 18> mutation_table{{
+inline constexpr std::array<MutationTraits, 20> mutation_table{{
     {Mutation::early_acknowledgement, "early-acknowledgement", rules::committed,
      "the worker replies when it takes a job and commits it afterwards"},
-    {Mutation::no_guard, "no-guard", rules::one_effect,
-     "the worker looks a key up and commits later without looking again"},
+    {Mutation::no_guard, "no-guard", rules::one_effect, "the engine lets a unit claim a key that has a row"},
     {Mutation::forgotten_attempts, "forgotten-attempts", rules::attempts, "every send says that it is the first"},
     {Mutation::dropped_boot, "dropped-boot", rules::new_boot, "the sender never hears of a second boot id"},
     {Mutation::any_tag, "any-tag", rules::tag_fits, "a reply's tag is replaced by the one that the sender has"},
@@ -53,9 +55,9 @@ inline constexpr std::array<MutationTraits, 18> mutation_table{{
     {Mutation::forgetful_outbox, "forgetful-outbox", rules::nothing_vanishes,
      "a job leaves the outbox when it is sent"},
     {Mutation::ignored_token, "ignored-token", rules::old_token,
-     "a handler's end is written whether or not it still has its lease"},
+     "a handler's end is written under the lease that its job has now"},
     {Mutation::blind_retry, "blind-retry", rules::ends_once,
-     "an end that may have been written is written again without looking"},
+     "an end that may have been written is written again over what its row said before"},
     {Mutation::late_receive, "late-receive", rules::receives, "the receive is counted after the hand-over"},
     {Mutation::ignored_lock, "ignored-lock", rules::alone, "a job is handed over while its former command runs"},
     {Mutation::same_boot, "same-boot", rules::tokens, "the boot count of the leases does not rise"},
@@ -64,6 +66,8 @@ inline constexpr std::array<MutationTraits, 18> mutation_table{{
     {Mutation::rare_heartbeats, "rare-heartbeats", rules::lease_kept, "a heart beats once in two visibility timeouts"},
     {Mutation::forgotten_custody, "forgotten-custody", rules::not_forgotten,
      "a new process does not look for the jobs that its store holds"},
+    {Mutation::lying_disk, "lying-disk", rules::committed, "the engine says that a commit is stable before it is"},
+    {Mutation::lost_sums, "lost-sums", rules::sums, "the engine adds to its sums, and never subtracts"},
 }};
 
 } // namespace simulation

@@ -65,6 +65,11 @@ Plan Plan::drawn(Chance &chance) {
   plan.crash_percent = sometimes(chance, 10);
   plan.write_failure_percent = sometimes(chance, 10);
 
+  plan.race_percent = sometimes(chance, 10);
+  plan.late_commit_percent = sometimes(chance, 30);
+  plan.visible_early = chance.happens(50);
+  plan.has_cache = chance.happens(50);
+
   plan.leases = drawn_leases(chance);
   plan.execution_max = between(chance, 1, 3000);
   plan.try_again_percent = sometimes(chance, 60);
@@ -96,14 +101,15 @@ Plan::Duration Plan::queued_max() const {
   return (leases.max_receive_count + 1) * (longest_run + leases.backoff_max + 4 * commit_max);
 }
 
-// Each timer of a job, each hello and each packet is a step, and so is each heartbeat, write and vain hand-over of a
-// queued job; a late greeting sends every job again. While it lasts, hellos are said and accepted jobs asked for.
+// Each timer of a job, each hello, each packet and each commit is a step, and so is each heartbeat, write and vain
+// hand-over of a queued job; a late greeting sends every job again. While it lasts, hellos are said and accepted jobs
+// asked for.
 std::uint64_t Plan::calm_steps_max(Duration since) const {
   const auto in_all = [](Duration time, Duration interval) { return static_cast<std::uint64_t>(time / interval) + 1; };
   const std::uint64_t of_queued = in_all(queued_max(), leases.visibility_timeout / 3) +
                                   in_all(queued_max(), leases.backoff / 2) + 10 * (leases.max_receive_count + 1U);
   const std::uint64_t of_asking = in_all(since, redelivery.accepted_ask_again / 2);
-  return 300 + 100 * jobs + std::min(jobs, keys) * of_queued + 3 * senders * in_all(since, hello_interval) +
+  return 450 + 150 * jobs + std::min(jobs, keys) * of_queued + 3 * senders * in_all(since, hello_interval) +
          3 * jobs * of_asking;
 }
 

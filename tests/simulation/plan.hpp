@@ -34,6 +34,11 @@ struct Plan {
   std::uint64_t crash_percent = 0;         // of the worker's commits: it crashes just before or just after
   std::uint64_t write_failure_percent = 0; // of the worker's commits: whether the row is there is unknown
 
+  std::uint64_t race_percent = 0;        // of the steps of its units: they lose a race, and are made again
+  std::uint64_t late_commit_percent = 0; // of the rows that are looked up: another put them just after
+  bool visible_early = false;            // commits can be read before they are stable
+  bool has_cache = false;                // of committed rows
+
   onced::runner::LeaseOptions leases;    // of every type of queued jobs
   Duration execution_max{};              // of a handler that does not hang
   std::uint64_t try_again_percent = 0;   // of the handlers' ends

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/messagepack.hpp"
 #include "rules.hpp"
 
 namespace simulation {
@@ -11,24 +12,30 @@ using onced::MonotonicTime;
 using onced::Outcome;
 using onced::runner::LeaseOptions;
 using onced::runner::Leases;
-using Phase = Ledger::Phase;
+using onced::store::QueueSettled;
+using onced::store::Received;
 
 namespace {
 
-bool runs_as_command(std::size_t key) {
-  return key % 2 == 0;
-}
-
-std::string_view type_of(std::size_t key) {
-  return runs_as_command(key) ? "command" : "function";
-}
-
-onced::Bytes name_of_key(std::size_t key) {
-  return onced::Bytes(1, static_cast<char>('a' + key));
-}
-
-std::size_t key_named(const onced::Bytes &name) {
-  return static_cast<std::size_t>(name[0] - 'a');
+onced::store::QueueEnding ending_of(const Event &event) {
+  using onced::store::QueueVerdict;
+  onced::store::QueueEnding ending;
+  switch (event.ending) {
+  case Ending::done:
+    ending.verdict = QueueVerdict::done;
+    ending.result = onced::messagepack::encode_number(event.result);
+    break;
+  case Ending::refused:
+    ending.verdict = QueueVerdict::refused;
+    break;
+  case Ending::exhausted:
+  case Ending::expired:
+    ending.verdict = QueueVerdict::exhausted;
+    break;
+  case Ending::try_again:
+    break;
+  }
+  return ending;
 }
 
 } // namespace
@@ -59,14 +66,24 @@ void QueueModel::on_reopen() {
 }
 
 void QueueModel::walk() {
-  for (std::size_t key = 0; key < Ledger::keys_max; ++key)
-    if (context_.ledger.row(key).phase == Phase::pending) add(key);
+  constexpr std::size_t rows_at_once = 3;
+  std::optional<onced::Bytes> after = onced::Bytes();
+  while (after) {
+    const auto page = store_.queue().queued(*after, rows_at_once);
+    must(page && page->damaged == 0, rules::custody);
+    for (const auto &[name, row] : page->entries)
+      add(store_.key_named(name), row.type, static_cast<std::uint32_t>(row.receives), row.token);
+    after = page->next;
+  }
 }
 
-void QueueModel::add(std::size_t key) {
-  const Ledger::Row &row = context_.ledger.row(key);
-  const auto added = leases_->add(name_of_key(key), type_of(key), row.receives, context_.now, context_.now);
-  if (added == Leases::Added::exhausted) begin_write(EventKind::settle, key, row.token, Ending::expired);
+void QueueModel::add_new(std::size_t key) {
+  add(key, store_.type_of(key).type, 0, {});
+}
+
+void QueueModel::add(std::size_t key, std::string_view type, std::uint32_t receives, const FencingToken &token) {
+  const auto added = leases_->add(store_.name_of(key), type, receives, context_.now, context_.now);
+  if (added == Leases::Added::exhausted) begin_write(EventKind::settle, key, token, Ending::expired);
 }
 
 void QueueModel::begin_write(EventKind kind, std::size_t key, const FencingToken &token, Ending ending) {
@@ -85,8 +102,8 @@ void QueueModel::on_wake() {
   for (const Leases::Expired &lease : leases_->expire(context_.now)) {
     ++context_.tally.expired;
     context_.trace("  worker: lease {}.{} expires", lease.token.boot, lease.token.count);
-    runs_.on_expired(key_named(lease.key), lease.token, context_.now);
-    if (lease.exhausted) begin_write(EventKind::settle, key_named(lease.key), lease.token, Ending::expired);
+    runs_.on_expired(store_.key_named(lease.key), lease.token, context_.now);
+    if (lease.exhausted) begin_write(EventKind::settle, store_.key_named(lease.key), lease.token, Ending::expired);
   }
   refill();
   take_due();
@@ -94,14 +111,15 @@ void QueueModel::on_wake() {
   must(!next || *next > context_.now, rules::lease_wakes);
 }
 
+// The walk of the queue that an opening of the store begins is a refill too.
 void QueueModel::refill() {
-  if (!leases_->begin_refill().empty()) walk();
+  if (store_.is_open() && !leases_->begin_refill().empty()) walk();
 }
 
 void QueueModel::take_due() {
   while (const auto hand_over = leases_->take(context_.now)) {
     runs_.on_taken(hand_over->token);
-    const std::size_t key = key_named(hand_over->key);
+    const std::size_t key = store_.key_named(hand_over->key);
     const bool is_locked = runs_as_command(key) && runs_.is_running(key, context_.now);
     if (!is_locked || context_.mutated(Mutation::ignored_lock)) {
       begin_write(EventKind::receive, key, hand_over->token);
@@ -166,6 +184,7 @@ void QueueModel::on_handler_end(const Event &event) {
   Event settle = event;
   settle.kind = EventKind::settle;
   settle.ending = drawn_ending(event);
+  settle.result = context_.ledger.next_result();
   if (!has_lease) {
     ++context_.tally.late;
     context_.trace("  worker: the handler is late");
@@ -185,30 +204,44 @@ Ending QueueModel::drawn_ending(const Event &handler_end) {
 // --- Writes ---------------------------------------------------------------------------------------------------------
 
 void QueueModel::before_write(const Event &event) {
-  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) start(event);
+  const bool is_first = event.kind == EventKind::receive && !event.again;
+  if (is_first && context_.mutated(Mutation::late_receive)) start(event);
 }
 
-bool QueueModel::write(const Event &event) {
-  const std::size_t key = key_of(event);
-  const Ledger::Row &row = context_.ledger.row(key);
-  if (event.kind == EventKind::settle) return write_settlement(event);
-  if (event.kind == EventKind::receive) {
-    if (row.phase != Phase::pending || event.token <= row.token) return false;
-    context_.ledger.receive(key, event.token);
-    return true;
-  }
-  if (!row.is_leased_under(event.token)) return false;
-  if (!context_.mutated(Mutation::counted_give_back)) context_.ledger.give_back(key, event.token);
-  return true;
+std::optional<bool> QueueModel::write(const Event &event) {
+  const bool is_blind = event.kind == EventKind::settle && event.again && context_.mutated(Mutation::blind_retry);
+  store_.use_stale_locks(is_blind);
+  if (event.kind == EventKind::receive) return write_receive(event);
+  return event.kind == EventKind::settle ? write_settlement(event) : write_give_back(event);
 }
 
-bool QueueModel::write_settlement(const Event &event) {
+std::optional<bool> QueueModel::write_receive(const Event &event) {
   const std::size_t key = key_of(event);
-  const Ledger::Row &row = context_.ledger.row(key);
-  const bool ignores_token = context_.mutated(Mutation::ignored_token) && row.phase == Phase::pending;
-  const bool is_blind = context_.mutated(Mutation::blind_retry) && event.again;
-  if (!row.is_leased_under(event.token) && !ignores_token && !is_blind) return false;
-  context_.ledger.settle(key, event.token, event.ending);
+  const auto received = store_.queue().begin_receive(store_.name_of(key), event.token, store_.type_of(key));
+  if (!received) return std::nullopt;
+  must(received->answer != Received::Answer::busy, rules::custody);
+  store_.observe({.kind = Cause::Kind::receive, .token = event.token});
+  return received->answer == Received::Answer::job;
+}
+
+std::optional<bool> QueueModel::write_give_back(const Event &event) {
+  const onced::Bytes &name = store_.name_of(key_of(event));
+  const auto written = context_.mutated(Mutation::counted_give_back) ? store_.queue().settle(name, event.token, {})
+                                                                     : store_.queue().give_back(name, event.token);
+  if (!written) return std::nullopt;
+  store_.observe({.kind = Cause::Kind::give_back, .token = event.token});
+  return *written != QueueSettled::stale;
+}
+
+std::optional<bool> QueueModel::write_settlement(const Event &event) {
+  const std::size_t key = key_of(event);
+  const bool ignores_token = context_.mutated(Mutation::ignored_token);
+  const FencingToken token = ignores_token ? context_.ledger.row(key).token : event.token;
+  const auto settled = store_.queue().settle(store_.name_of(key), token, ending_of(event));
+  if (!settled) return std::nullopt;
+  must(*settled != QueueSettled::busy && *settled != QueueSettled::held, rules::custody);
+  store_.observe({.kind = Cause::Kind::settle, .token = event.token});
+  if (*settled == QueueSettled::stale) return false;
   if (event.ending == Ending::exhausted || event.ending == Ending::expired) {
     runs_.on_given_up(key);
     ++context_.tally.exhausted;
@@ -246,8 +279,9 @@ std::optional<Verdict> QueueModel::on_settled(const Event &event, bool is_writte
 // Once the store is open again a settlement is tried again, and a hand-over is taken back.
 void QueueModel::on_unknown(const Event &event) {
   if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) {
-    write(event);
-    return;
+    Event later = event;
+    later.again = true;
+    return hold(later);
   }
   Event again = event;
   again.again = true;

@@ -3,26 +3,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "context.hpp"
 #include "handler_runs.hpp"
 #include "runner/leases.hpp"
+#include "store_node.hpp"
 
 namespace simulation {
-
-// What the worker answers.
-struct Verdict {
-  onced::Outcome outcome = onced::Outcome::busy;
-  std::uint64_t result = 0;
-};
 
 // The queued jobs of the worker as its executors and its time keeper handle them, around the leases under test. Jobs of
 // even keys are run by commands, which are processes that hold the lock of their job and may outlive the worker, the
 // others by functions. Mutations of the queue are planted here.
 class QueueModel {
 public:
-  explicit QueueModel(Context &context) : context_(context), runs_(context.plan.leases) {}
+  QueueModel(Context &context, StoreNode &store) : context_(context), store_(store), runs_(context.plan.leases) {}
 
   // The process starts, with this boot count.
   void begin_life(std::uint32_t boot);
@@ -30,8 +26,8 @@ public:
   void on_reopen(); // of the store
   [[nodiscard]] std::uint32_t life() const { return life_; }
 
-  // The key is pending.
-  void add(std::size_t key);
+  // The job of this key was accepted.
+  void add_new(std::size_t key);
   void on_wake();
   [[nodiscard]] std::optional<onced::MonotonicTime> wake_at() const;
   void on_heartbeat(const Event &event);
@@ -40,8 +36,8 @@ public:
   // A write waits for the store to be opened.
   void hold(const Event &event) { held_.push_back(event); }
   void before_write(const Event &event);
-  // The transaction. False: the row does not allow it.
-  bool write(const Event &event);
+  // The unit of the store. False: the row does not allow it. Nothing: the store has failed.
+  [[nodiscard]] std::optional<bool> write(const Event &event);
   // What follows from it. Returns what is answered to the job's sender.
   std::optional<Verdict> on_written(const Event &event, bool is_written);
   // The store failed.
@@ -56,11 +52,15 @@ private:
   void start(const Event &received);
   void schedule_heartbeat(Event beat);
   [[nodiscard]] Ending drawn_ending(const Event &handler_end);
-  bool write_settlement(const Event &event);
+  void add(std::size_t key, std::string_view type, std::uint32_t receives, const onced::FencingToken &token);
+  [[nodiscard]] std::optional<bool> write_receive(const Event &event);
+  [[nodiscard]] std::optional<bool> write_give_back(const Event &event);
+  [[nodiscard]] std::optional<bool> write_settlement(const Event &event);
   std::optional<Verdict> on_settled(const Event &event, bool is_written);
   [[nodiscard]] std::size_t key_of(const Event &event) const { return context_.jobs[event.job].key; }
 
   Context &context_;
+  StoreNode &store_;
   HandlerRuns runs_;
 
   // Of this life of the process; none while there is none.

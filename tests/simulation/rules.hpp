@@ -13,6 +13,8 @@ inline constexpr std::string_view first_intent = "the first intent wins";
 inline constexpr std::string_view committed = "nothing is settled by what is not committed";
 inline constexpr std::string_view true_outcome = "an outcome is told only where it is true";
 inline constexpr std::string_view true_result = "the result told is the committed one";
+inline constexpr std::string_view custody = "every row can be read and those of one job agree";
+inline constexpr std::string_view sums = "the sums are those of the rows";
 inline constexpr std::string_view nothing_vanishes = "a job is with its sender or settled";
 
 // Safety, of the sender.

@@ -1,9 +1,20 @@
 #include "worker_model.hpp"
 
+#include <utility>
+
+#include "rules.hpp"
+
 namespace simulation {
 
 using onced::Outcome;
-using Phase = Ledger::Phase;
+using onced::testing::EngineCall;
+using onced::testing::EngineFault;
+
+void WorkerModel::begin() {
+  ready_ = store_.open();
+  must(ready_, rules::settles);
+  queue_.begin_life(store_.boot());
+}
 
 void WorkerModel::on_hello(const Event &event) {
   if (!ready_) return;
@@ -11,26 +22,30 @@ void WorkerModel::on_hello(const Event &event) {
   greet(event.sender);
 }
 
+// A batch fills from what arrives until it is committed.
 void WorkerModel::on_delivery(const Event &event) {
   if (!ready_) return context_.trace("  lost: no worker");
   ++context_.tally.deliveries;
-  const Job &job = context_.jobs[event.job];
-  const auto present = look_up(job);
-  if (present && present->outcome != Outcome::conflict) return reply(event.job, *present);
   if (context_.now < busy_until_ && !context_.calm()) return reply(event.job, {});
-
-  Event commit{.kind = EventKind::commit, .job = event.job, .found_absent = !present, .life = life_};
-  context_.schedule_in(context_.chance.up_to(context_.plan.commit_max), commit);
+  batch_.push_back(event.job);
+  if (batch_.size() == 1)
+    context_.schedule_in(context_.chance.up_to(context_.plan.commit_max), {.kind = EventKind::commit, .life = life_});
   if (context_.mutated(Mutation::early_acknowledgement)) reply(event.job, {Outcome::stored, 1});
 }
 
 void WorkerModel::on_commit(const Event &event) {
   if (event.life != life_) return context_.trace("  forgotten: of an earlier life");
-  const Phase before = context_.ledger.row(context_.jobs[event.job].key).phase;
-  Verdict verdict;
-  if (write([&] { verdict = transact(event.job, event.found_absent); }) != Write::done) return;
-  if (before == Phase::absent && verdict.outcome == Outcome::accepted) queue_.add(context_.jobs[event.job].key);
-  reply(event.job, verdict);
+  const auto batch = std::exchange(batch_, {});
+  std::optional<std::vector<StoreNode::Answer>> answers;
+  const auto commit = [&] {
+    answers = store_.commit(batch);
+    return answers.has_value();
+  };
+  if (write(commit) != Write::done) return;
+  for (std::size_t at = 0; at < batch.size(); ++at) {
+    if ((*answers)[at].is_new_in_queue) queue_.add_new(context_.jobs[batch[at]].key);
+    reply(batch[at], (*answers)[at].verdict);
+  }
 }
 
 // While the store is not open, the queue's writes wait for it.
@@ -38,23 +53,48 @@ void WorkerModel::on_queue_write(const Event &event) {
   if (event.life != queue_.life()) return context_.trace("  forgotten: of an earlier life");
   if (!ready_) return queue_.hold(event);
   queue_.before_write(event);
-  bool is_written = false;
-  const Write end = write([&] { is_written = queue_.write(event); });
+  std::optional<bool> is_written;
+  const Write end = write([&] {
+    is_written = queue_.write(event);
+    return is_written.has_value();
+  });
   if (end == Write::unknown) queue_.on_unknown(event);
   if (end != Write::done) return;
-  if (const auto verdict = queue_.on_written(event, is_written)) reply(event.job, *verdict);
+  if (const auto verdict = queue_.on_written(event, *is_written)) reply(event.job, *verdict);
 }
 
-template <class Transaction> WorkerModel::Write WorkerModel::write(const Transaction &transact) {
-  Chance &chance = context_.chance;
-  const bool crashes = !context_.calm() && chance.happens(context_.plan.crash_percent);
-  const bool crashes_before = crashes && chance.happens(50);
-  const bool fails = !crashes && !context_.calm() && chance.happens(context_.plan.write_failure_percent);
-  if (!crashes_before && (!fails || chance.happens(50))) transact();
+template <class Operation> WorkerModel::Write WorkerModel::write(const Operation &operate) {
+  const bool crashes = arm_crash();
+  if (!crashes) arm_failure();
+  const bool succeeds = operate();
+  store_.disarm();
   if (crashes) on_crash();
-  if (fails) fail_write();
+  if (!crashes && !succeeds) fail_write();
   if (crashes) return Write::crashed;
-  return fails ? Write::unknown : Write::done;
+  return succeeds ? Write::done : Write::unknown;
+}
+
+// During a call of the engine, or after all of them.
+bool WorkerModel::arm_crash() {
+  Chance &chance = context_.chance;
+  if (context_.calm() || !chance.happens(context_.plan.crash_percent)) return false;
+  constexpr std::array<EngineCall, 5> calls{EngineCall::read, EngineCall::lock, EngineCall::claim, EngineCall::put,
+                                            EngineCall::commit};
+  const EngineCall call = chance.happens(50) ? EngineCall::commit : calls[chance.below(calls.size())];
+  const bool is_after = call == EngineCall::commit && chance.happens(50);
+  store_.arm(call, is_after ? EngineFault::crash_written : EngineFault::crash);
+  return true;
+}
+
+void WorkerModel::arm_failure() {
+  Chance &chance = context_.chance;
+  if (context_.calm() || !chance.happens(context_.plan.write_failure_percent)) return;
+  constexpr std::array<EngineCall, 6> calls{EngineCall::read, EngineCall::lock,  EngineCall::claim,
+                                            EngineCall::put,  EngineCall::erase, EngineCall::confirm};
+  constexpr std::array<EngineFault, 4> faults{EngineFault::unavailable, EngineFault::unknown_written,
+                                              EngineFault::unknown_lost, EngineFault::unknown_visible};
+  if (chance.happens(20)) return store_.arm(calls[chance.below(calls.size())], EngineFault::unavailable);
+  store_.arm(EngineCall::commit, faults[chance.below(faults.size())]);
 }
 
 void WorkerModel::on_crash() {
@@ -62,16 +102,32 @@ void WorkerModel::on_crash() {
   if (ready_) ++context_.tally.worker_crashes;
   ready_ = false;
   end_life();
+  store_.crash();
   queue_.on_crash();
   Event start{.kind = EventKind::worker_start, .life = life_};
   context_.schedule_in(context_.chance.up_to(pause_max), start);
 }
 
+void WorkerModel::end_life() {
+  ++life_;
+  batch_.clear();
+}
+
+// False: not yet, and it is tried again.
+bool WorkerModel::open_store() {
+  Chance &chance = context_.chance;
+  if (!context_.calm() && chance.happens(context_.plan.write_failure_percent))
+    store_.arm(EngineCall::boot, EngineFault::unavailable);
+  ready_ = store_.open();
+  store_.disarm();
+  return ready_;
+}
+
 void WorkerModel::on_start(const Event &event) {
   if (event.life != life_) return;
+  if (!open_store()) return context_.schedule_in(context_.chance.up_to(pause_max), event);
   knows_ = {};
-  ready_ = true;
-  queue_.begin_life(++boot_);
+  queue_.begin_life(store_.boot());
   for (std::size_t sender = 0; sender < context_.plan.senders; ++sender) {
     const Event connect{.kind = EventKind::connect, .sender = static_cast<std::uint8_t>(sender)};
     context_.schedule_in(context_.chance.up_to(std::chrono::milliseconds(500)), connect);
@@ -80,46 +136,10 @@ void WorkerModel::on_start(const Event &event) {
 
 void WorkerModel::on_reopen(const Event &event) {
   if (event.life != life_) return;
-  ready_ = true;
-  ++boot_;
+  if (!open_store()) return context_.schedule_in(context_.chance.up_to(pause_max), event);
   queue_.on_reopen();
   for (std::size_t sender = 0; sender < knows_.size(); ++sender)
     if (knows_[sender]) greet(sender);
-}
-
-// A job whose key is taken gets the verdict of that key's row.
-std::optional<Verdict> WorkerModel::look_up(const Job &job) const {
-  const Ledger::Row &row = context_.ledger.row(job.key);
-  if (job.kind == JobKind::garbage || row.phase == Phase::absent) return std::nullopt;
-  if (row.intent != job.intent) return Verdict{Outcome::conflict, 0};
-  if (row.phase == Phase::pending) return Verdict{Outcome::accepted, 0};
-  if (row.phase == Phase::failed) return Verdict{Outcome::failed, 0};
-  return Verdict{Outcome::duplicate, row.result};
-}
-
-Verdict WorkerModel::transact(std::size_t index, bool found_absent) {
-  const Job &job = context_.jobs[index];
-  Ledger &ledger = context_.ledger;
-  const bool looks_again = !(found_absent && context_.mutated(Mutation::no_guard));
-  if (const auto present = look_up(job); present && looks_again) {
-    if (present->outcome == Outcome::conflict) ledger.bury(index);
-    return *present;
-  }
-  switch (job.kind) {
-  case JobKind::garbage:
-    ledger.bury(index);
-    return {Outcome::invalid, 0};
-  case JobKind::refused:
-    ledger.bury(index);
-    return {Outcome::failed, 0};
-  case JobKind::queued:
-  case JobKind::queued_refused:
-    ledger.claim(job, index);
-    return {Outcome::accepted, 0};
-  case JobKind::pure:
-    break;
-  }
-  return {Outcome::stored, ledger.commit(job, index)};
 }
 
 // Whether the row is there is unknown: nothing is said of it, and of what else was in hand.
@@ -128,12 +148,13 @@ void WorkerModel::fail_write() {
   ++context_.tally.write_failures;
   ready_ = false;
   end_life();
+  store_.close();
   const Event reopen{.kind = EventKind::store_reopen, .life = life_};
   context_.schedule_in(context_.chance.up_to(pause_max), reopen);
 }
 
 void WorkerModel::greet(std::size_t sender) {
-  context_.transmit({.kind = EventKind::greeting, .sender = static_cast<std::uint8_t>(sender), .boot = boot_});
+  context_.transmit({.kind = EventKind::greeting, .sender = static_cast<std::uint8_t>(sender), .boot = store_.boot()});
 }
 
 void WorkerModel::reply(std::size_t index, Verdict verdict) {

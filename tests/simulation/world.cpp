@@ -43,6 +43,7 @@ World::World(std::uint64_t seed, const RunOptions &options)
   for (std::size_t id = 0; id < context_.plan.senders; ++id)
     senders_.emplace_back(context_, static_cast<std::uint8_t>(id), context_.chance.happens(70));
   draw_jobs();
+  worker_.begin();
   schedule_faults();
 }
 
@@ -96,6 +97,7 @@ void World::run() {
   }
   for (const Job &job : context_.jobs)
     must(job.told, rules::nothing_vanishes);
+  worker_.check_sums();
 }
 
 void World::check_bounds(std::uint64_t calm_steps) const {
@@ -155,7 +157,7 @@ void World::trace(const Event &event) const {
   case EventKind::delivery:
     return context_.trace("{}: sender {}, job {}", name, event.sender, event.job);
   case EventKind::commit:
-    return context_.trace("{}: job {}", name, event.job);
+    return context_.trace("{}", name);
   case EventKind::receive:
   case EventKind::give_back:
   case EventKind::heartbeat:
