@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/child_process.hpp"
 #include "base/directory_kind.hpp"
 #include "damage/trial.hpp"
 #include "rocksdb/durable_mark.hpp"
@@ -238,16 +239,18 @@ struct LogLine {
 
 // The batches of a log as Debian's ldb reads them: lines that begin with the first sequence number and the count.
 std::vector<LogLine> lines_of_ldb(const fs::path &log) {
-  const std::string command = "ldb dump_wal --header --walfile=" + log.string() + " 2>&1";
-  const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"), &::pclose);
-  REQUIRE(pipe != nullptr);
+  Pipe pipe = make_pipe().value();
+  const auto ldb = ChildProcess::start({.words = {"ldb", "dump_wal", "--header", "--walfile=" + log.string()},
+                                        .environment = {},
+                                        .output = pipe.writing.number(),
+                                        .errors = pipe.writing.number()});
+  REQUIRE_MESSAGE(ldb.has_value(), "ldb, of Debian's rocksdb-tools, is missing");
+  pipe.writing = Descriptor();
+  ChildOutput output(std::move(pipe.reading));
   std::vector<LogLine> lines;
-  std::array<char, 512> text{};
-  bool begins = true;
-  while (std::fgets(text.data(), static_cast<int>(text.size()), pipe.get()) != nullptr) {
+  while (const auto text = output.next_line(patience_from_now())) {
     LogLine line;
-    if (begins && std::sscanf(text.data(), "%lu,%lu,", &line.first, &line.rows) == 2) lines.push_back(line);
-    begins = std::string_view(text.data()).ends_with('\n');
+    if (std::sscanf(text->c_str(), "%lu,%lu,", &line.first, &line.rows) == 2) lines.push_back(line);
   }
   return lines;
 }
@@ -316,7 +319,7 @@ TEST_CASE("each of several live logs is missed in whatever way it is damaged") {
 TEST_CASE("files of an older self and of another store are missed") {
   const Trial trial(Shape::killed);
   const Trial another(Shape::killed);
-  const TempDirectory older;
+  const ScratchDirectory older;
   fs::copy(trial.original(), older.path(), fs::copy_options::recursive);
   boot_once_more(trial.original());
   using Kind = Damage::Kind;

@@ -8,13 +8,13 @@
 
 #include <doctest/doctest.h>
 
+#include "base/scratch_directory.hpp"
 #include "rehearsal/conclusions.hpp"
 #include "rehearsal/effects.hpp"
 #include "rehearsal/files.hpp"
 #include "rehearsal/limits.hpp"
 #include "rehearsal/record_form.hpp"
 #include "rehearsal/scenarios.hpp"
-#include "support/temp_directory.hpp"
 #include "worker/delivery_events.hpp"
 
 namespace onced::rehearsal {
@@ -227,7 +227,7 @@ Json record_of_provider(Plan &plan, const std::string &scenario) {
 
 // The problems of a record that was written whole, a line each.
 std::string problems_of(const Json &record, const Plan &plan = small_plan()) {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(write_record(directory.path(), record, plan));
   const auto problems = verify_record(directory.path());
   REQUIRE(problems);
@@ -245,7 +245,7 @@ std::string problems_after(const std::string &pointer, const Json &value) {
 
 // Of a record.json alone, which is all that is looked at where it is not of its form.
 std::string problem_of_form(const Json &record) {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   std::ofstream(directory.path() / "record.json") << record;
   const auto problems = verify_record(directory.path());
   REQUIRE(problems);
@@ -585,7 +585,7 @@ TEST_CASE("a value of another type is named") {
 
 TEST_CASE("a file of a record that was edited by itself is found") {
   for (const std::string name : {"plan.toml", "jobs.jsonl", "evidence.csv", "record.html"}) {
-    const testing::TempDirectory directory;
+    const ScratchDirectory directory;
     REQUIRE(write_record(directory.path(), small_record(), small_plan()));
     std::ofstream(directory.path() / name, std::ios::app) << " ";
     const auto problems = verify_record(directory.path());
@@ -609,7 +609,7 @@ TEST_CASE("a plan or a seed file in a record that cannot be read is a problem") 
 }
 
 TEST_CASE("a directory without a record and a record of another version are refused") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   CHECK(verify_record(directory.path()).error().code == ErrorCode::not_found);
   Json record = small_record();
   record["version"] = record_version + 1;
@@ -627,7 +627,7 @@ TEST_CASE("a directory without a record and a record of another version are refu
 }
 
 TEST_CASE("what is no record is refused whatever its values are") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   for (const std::string text : {"", "[]", "{}", "{\"format\": 5, \"version\": 1}", "{\"format\": \"another\"}"}) {
     std::ofstream(directory.path() / "record.json") << text;
     CHECK_MESSAGE(verify_record(directory.path()).error().code == ErrorCode::corrupt, text);
@@ -672,7 +672,7 @@ TEST_CASE("deliveries that were answered duplicate are measured by the rows that
 }
 
 TEST_CASE("a review seals the record as it was and an edit of either is found") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(write_record(directory.path(), small_record(), small_plan()));
   const std::string before = *sha256_of_record(directory.path());
   SystemClock clock;
@@ -701,7 +701,7 @@ TEST_CASE("a review seals the record as it was and an edit of either is found") 
 }
 
 TEST_CASE("a review without a name or a decision or a reason is refused and no link of the record is followed") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(write_record(directory.path(), small_record(), small_plan()));
   const std::string before = *sha256_of_record(directory.path());
   SystemClock clock;
@@ -724,7 +724,7 @@ TEST_CASE("a review without a name or a decision or a reason is refused and no l
 }
 
 TEST_CASE("a record with more bytes or values or entries than may be read is refused") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   std::string text = R"({"format": "onced rehearsal", "build": [0)";
   while (text.size() < 2 * json_values_max + 100)
     text += ",0";
@@ -739,7 +739,7 @@ TEST_CASE("a record with more bytes or values or entries than may be read is ref
 }
 
 TEST_CASE("cells of the evidence are quoted and none begins a formula") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   Json record = small_record();
   record["observed"]["scenarios"][0]["evidence"][0]["operation_id"] = "=a";
   REQUIRE(write_record(directory.path(), record, small_plan()));

@@ -28,18 +28,19 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/scratch_directory.hpp"
 #include "runner/job_lock.hpp"
 #include "support/eventually.hpp"
-#include "support/temp_directory.hpp"
+#include "support/file_content.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using onced::Bytes;
 using onced::Descriptor;
+using onced::ScratchDirectory;
 using onced::runner::Command;
 using onced::runner::CommandEnd;
 using onced::runner::CommandJob;
@@ -49,7 +50,6 @@ using onced::runner::lock_is_free;
 using onced::runner::NotStarted;
 using onced::testing::eventually;
 using onced::testing::files_in;
-using onced::testing::TempDirectory;
 using Lines = std::vector<std::string>;
 using EndsAs = CommandEnd::Outcome;
 using Reason = NotStarted::Reason;
@@ -129,7 +129,7 @@ struct CommandBench {
     return eventually([this] { return is_free(); });
   }
 
-  TempDirectory directory;
+  ScratchDirectory directory;
   onced::SystemClock clock;
   CommandOptions options;
   CommandJob job;
@@ -538,16 +538,15 @@ TEST_CASE("a command starts where this process has closed its standard streams")
 TEST_CASE("a command dies with the worker and what it has started holds the lock on") {
   CommandBench bench;
   bench.script("sleep 1000 & echo $$ > $DIR/self; echo $! > $DIR/new; mv $DIR/new $DIR/started; wait");
-  const pid_t worker = ::fork();
-  REQUIRE(worker >= 0);
-  if (worker == 0) {
+  auto worker = onced::ChildProcess::start_copy([&bench] {
     const auto command = Command::start(bench.options, bench.job, bench.clock);
     if (command) ::pause();
-    ::_exit(1);
-  }
+    return 1;
+  });
+  REQUIRE(worker.has_value());
   const bool has_started = eventually([&] { return !content_of(bench.file("started")).empty(); });
-  ::kill(worker, SIGKILL);
-  REQUIRE(::waitpid(worker, nullptr, 0) == worker);
+  worker->kill();
+  worker->wait();
   REQUIRE(has_started);
   const pid_t self = std::stoi(content_of(bench.file("self")));
   const pid_t started = std::stoi(content_of(bench.file("started")));
