@@ -161,7 +161,7 @@ bool is_program(const std::string &path) {
 
 // Where execve looks: it does not search. Of several programs the first that may be run; where there is none, a path
 // that gives the right error.
-std::string path_of(const std::string &program, const Environment &environment) {
+std::string path_of(const std::string &program, const EnvironmentVariables &environment) {
   if (program.find('/') != std::string::npos) return program;
   const auto listed = environment.find("PATH");
   std::string_view folders = listed == environment.end() ? usual_folders : std::string_view(listed->second);
@@ -197,8 +197,8 @@ struct RaisedFiles {
 
 } // namespace
 
-Environment own_environment() {
-  Environment environment;
+EnvironmentVariables own_environment() {
+  EnvironmentVariables environment;
   for (char **variable = ::environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     const std::size_t end = text.find('=');
@@ -208,7 +208,7 @@ Environment own_environment() {
 }
 
 tl::expected<pid_t, int> spawn(const Program &program) {
-  const Environment given = program.environment ? *program.environment : own_environment();
+  const EnvironmentVariables given = program.environment ? *program.environment : own_environment();
   const std::string path = path_of(program.words.at(0), given);
   std::vector<std::string> words = program.words;
   std::vector<std::string> variables;

@@ -14,14 +14,14 @@
 // The one place where processes are made. Whoever starts one uses child_process.hpp.
 namespace onced {
 
-using Environment = std::map<std::string, std::string>;
+using EnvironmentVariables = std::map<std::string, std::string>;
 
 // A program to be started, and all that it gets.
 struct Program {
   // The program and its arguments. No shell reads them. A program without a slash is looked for in the PATH of its
   // environment, or in the system's usual folders where that has none.
   std::vector<std::string> words;
-  std::optional<Environment> environment; // nothing: this process's
+  std::optional<EnvironmentVariables> environment; // nothing: this process's
   // The files that become its standard streams. One that is not open is closed there.
   int input = STDIN_FILENO;
   int output = STDOUT_FILENO;
@@ -31,7 +31,7 @@ struct Program {
 };
 
 // The environment of this process.
-[[nodiscard]] Environment own_environment();
+[[nodiscard]] EnvironmentVariables own_environment();
 
 // Starts it as the leader of a process group of its own, to be killed when the calling thread ends. With no other
 // descriptor, no blocked and no ignored signal. The error is an errno.

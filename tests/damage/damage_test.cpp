@@ -20,6 +20,7 @@
 #include "rocksdb/durable_mark.hpp"
 #include "support/log_records.hpp"
 #include "support/scene.hpp"
+#include "support/seeds.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -304,15 +305,14 @@ TEST_CASE("each of several live logs is missed in whatever way it is damaged") {
   damages.push_back({.kind = Damage::Kind::copy, .file = logs[0].parent_path() / "999999.log", .other = logs[0]});
   CHECK(count(check_all(trial, damages), Verdict::refused) == damages.size());
 
-  const auto parameter = [](const char *name, std::size_t otherwise) {
-    const std::string text = scene_parameter(name);
-    return text.empty() ? otherwise : std::stoul(text);
-  };
-  const std::size_t seed = parameter("ONCED_DAMAGE_SEED", 1);
-  std::mt19937_64 random(seed);
+  const std::string asked = scene_parameter("ONCED_DAMAGES");
+  const std::size_t tried_max = asked.empty() ? 30 : std::stoul(asked);
+  const Seed seed = seed_or(1);
+  CAPTURE(seed);
+  std::mt19937_64 random(seed.number);
   std::shuffle(more.begin(), more.end(), random);
-  more.resize(std::min(more.size(), parameter("ONCED_DAMAGES", 30)));
-  std::cout << "seed " << seed << ": ";
+  more.resize(std::min(more.size(), tried_max));
+  std::cout << seed << ": ";
   check_all(trial, more);
 }
 

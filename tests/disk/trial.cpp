@@ -1,4 +1,5 @@
 #include "disk/trial.hpp"
+#include "support/seeds.hpp"
 
 #include <exception>
 #include <new>
@@ -93,8 +94,8 @@ std::string Trial::describe() const {
   const DiskPlan &plan = options_.plan;
   return std::string(workload_.name) + " from action " + std::to_string(part_.first) + ", step " +
          std::to_string(plan.step) + " of trouble " + std::to_string(static_cast<int>(plan.trouble)) +
-         (plan.lasting ? " (lasting)" : "") + (plan.garbage ? " (garbage)" : "") + ", seed " +
-         std::to_string(plan.seed) + ": " + notebook_->disk.struck_at.data() + "; asked " +
+         (plan.lasting ? " (lasting)" : "") + (plan.garbage ? " (garbage)" : "") +
+         ", ONCED_TEST_SEED=" + std::to_string(plan.seed) + ": " + notebook_->disk.struck_at.data() + "; asked " +
          std::to_string(notebook_->asked) + ", told " + std::to_string(notebook_->told_in_run) +
          ", the run ended with " + notebook_->ended.text() + "; " + notebook_->complaint.data();
 }

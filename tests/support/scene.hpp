@@ -17,10 +17,10 @@ namespace onced::testing {
 // parameters are environment variables; without them it must return at once.
 class Scene {
 public:
-  using Parameters = Environment;
+  using Parameters = EnvironmentVariables;
 
   Scene(const std::string &test_case, const Parameters &parameters) {
-    Environment environment = parameters;
+    EnvironmentVariables environment = parameters;
     environment.merge(own_environment());
     process_ = ChildProcess::start({.words = {"/proc/self/exe", "--test-case=" + test_case, "--no-skip", "--minimal"},
                                     .environment = std::move(environment)})

@@ -14,6 +14,7 @@
 #include "support/file_content.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"
+#include "support/seeds.hpp"
 #include "support/store_harness.hpp"
 
 using namespace onced;
@@ -335,9 +336,9 @@ TEST_CASE("a flipped bit in the middle of the log is refused as corrupt") {
 }
 
 TEST_CASE("a flipped bit anywhere in the log never goes unnoticed") {
-  const unsigned seed = std::random_device{}();
+  const Seed seed = drawn_seed();
   CAPTURE(seed);
-  std::mt19937 random(seed);
+  std::mt19937_64 random(seed.number);
   ScratchDirectory original;
   leave_killed_store(original.path(), 30);
   for (int round = 0; round < 12; ++round) {

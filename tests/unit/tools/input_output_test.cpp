@@ -124,7 +124,7 @@ TEST_CASE("an output that takes no more is an error that says why") {
 }
 
 TEST_CASE("a second of two signals ends the process at once with 128 and its number") {
-  const ProcessEnd end = do_in_copy([] {
+  const ProcessEnd end = testing::do_in_copy([] {
     std::array<int, 2> told{};
     if (::pipe(told.data()) != 0) _exit(1);
     const SignalWatch watch([&](int number) {
