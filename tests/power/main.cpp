@@ -22,6 +22,7 @@
 #include "power/submitter.hpp"
 
 using namespace onced::testing;
+using onced::ScratchDirectory;
 
 namespace {
 
