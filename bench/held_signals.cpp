@@ -40,9 +40,4 @@ bool HeldSignals::pending() {
          });
 }
 
-void HeldSignals::release() {
-  const sigset_t set = held_set();
-  ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-}
-
 } // namespace onced::bench

@@ -15,8 +15,6 @@ public:
 
   // One of them waits, so what is under way should end. Always false where none is held. Any thread.
   [[nodiscard]] static bool pending();
-  // For a child between fork and exec: as if none had been held.
-  static void release();
 
 private:
   sigset_t before_{};

@@ -77,7 +77,7 @@ Result<Measured> send(const WorkerProcess &worker, const Traffic &traffic, const
                                .batches = after->batches - before->batches,
                                .commits = after->commits - before->commits,
                                .log_syncs = after->log_syncs - before->log_syncs},
-                  .resident_max_bytes = usage_of(worker.process()).resident_max_bytes};
+                  .resident_max_bytes = usage_of(worker.process().id()).resident_max_bytes};
 }
 
 Result<Measured> measure_run(const Series &series, const Cell &cell, const Traffic &traffic,

@@ -4,8 +4,6 @@
 #include <fstream>
 #include <string>
 
-#include <sys/wait.h>
-
 namespace onced::bench {
 namespace {
 
@@ -32,11 +30,6 @@ ProcessUsage usage_of(int process) {
   return {.cpu = cpu_of(process),
           .written_bytes = figure(process, "io", "write_bytes"),
           .resident_max_bytes = figure(process, "status", "VmHWM").value_or(0) * 1024};
-}
-
-bool has_ended(int child) {
-  siginfo_t info{};
-  return ::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == child;
 }
 
 } // namespace onced::bench

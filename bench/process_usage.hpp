@@ -17,7 +17,4 @@ struct ProcessUsage {
 
 [[nodiscard]] ProcessUsage usage_of(int process);
 
-// Whether a child has ended; it is still to be waited for.
-[[nodiscard]] bool has_ended(int child);
-
 } // namespace onced::bench

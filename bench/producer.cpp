@@ -80,7 +80,7 @@ public:
   }
 
   [[nodiscard]] Result<void> greet();
-  [[nodiscard]] Result<Run> run(int worker);
+  [[nodiscard]] Result<Run> run(const ChildProcess &worker);
 
 private:
   struct Sent {
@@ -226,8 +226,8 @@ nanoseconds Producer::quantile(double share) {
   return latencies_[static_cast<std::size_t>(at)];
 }
 
-Result<Run> Producer::run(int worker) {
-  const ProcessUsage before = usage_of(worker);
+Result<Run> Producer::run(const ChildProcess &worker) {
+  const ProcessUsage before = usage_of(worker.id());
   start();
   const Time begin = progressed_;
   while (latencies_.size() < workload_.deliveries) {
@@ -236,13 +236,13 @@ Result<Run> Producer::run(int worker) {
     receive();
     if (HeldSignals::pending()) return tl::unexpected(failure("the benchmark was told to stop"));
     const bool waits = sent_deliveries_ > latencies_.size() || pipe_full;
-    if (waits && now() > progressed_ + look_interval && has_ended(worker)) {
+    if (waits && now() > progressed_ + look_interval && worker.has_ended()) {
       return tl::unexpected(failure("it has ended"));
     }
     if (waits && now() > progressed_ + options_.patience) return tl::unexpected(failure("replies are missing"));
   }
   run_.elapsed = now() - begin;
-  const ProcessUsage after = usage_of(worker);
+  const ProcessUsage after = usage_of(worker.id());
   run_.worker_cpu = after.cpu - before.cpu;
   if (before.written_bytes && after.written_bytes) {
     run_.worker_written_bytes = *after.written_bytes - *before.written_bytes;
@@ -255,7 +255,8 @@ Result<Run> Producer::run(int worker) {
 
 } // namespace
 
-Result<Run> produce(const Workload &workload, const Endpoints &endpoints, int worker, const ProducerOptions &options) {
+Result<Run> produce(const Workload &workload, const Endpoints &endpoints, const ChildProcess &worker,
+                    const ProducerOptions &options) {
   zmq::context_t context;
   auto jobs = wire::connect_jobs(context, endpoints.jobs);
   if (!jobs) return tl::unexpected(jobs.error());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/child_process.hpp"
 #include "onced/error.hpp"
 #include "workload.hpp"
 
@@ -46,7 +47,7 @@ struct Endpoints {
 
 // Sends the workload to the worker process `worker`, a child, and waits until every delivery is answered.
 // Errors: `endpoint`; `timed_out`: no answers, the worker has ended, or a signal waits (held_signals.hpp).
-[[nodiscard]] Result<Run> produce(const Workload &workload, const Endpoints &endpoints, int worker,
+[[nodiscard]] Result<Run> produce(const Workload &workload, const Endpoints &endpoints, const ChildProcess &worker,
                                   const ProducerOptions &options);
 
 } // namespace onced::bench

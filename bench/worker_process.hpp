@@ -1,11 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/child_process.hpp"
+#include "base/scratch_directory.hpp"
 #include "onced/error.hpp"
 #include "producer.hpp"
 
@@ -15,13 +16,14 @@ namespace onced::bench {
 // the end. It dies with the thread that started it.
 class WorkerProcess {
 public:
-  // Starts `command` serve with `arguments`, its directory in `parent`, and waits for its ready line.
-  // Errors: `not_found` and `store_unavailable` for `parent`; `internal`, saying what the worker printed.
-  [[nodiscard]] static Result<WorkerProcess>
-  start(const std::string &command, const std::vector<std::string> &arguments, const std::string &transport,
-        const std::filesystem::path &parent = std::filesystem::temp_directory_path());
+  // Starts `command` serve with `arguments`, its directory in `parent` or among the temporary files, and waits for its
+  // ready line. Errors: `not_found` and `store_unavailable` for `parent`; `internal`, saying what the worker logged.
+  [[nodiscard]] static Result<WorkerProcess> start(const std::string &command,
+                                                   const std::vector<std::string> &arguments,
+                                                   const std::string &transport,
+                                                   const std::filesystem::path &parent = {});
 
-  [[nodiscard]] int process() const { return process_; }
+  [[nodiscard]] const ChildProcess &process() const { return process_; }
   [[nodiscard]] const Endpoints &endpoints() const { return endpoints_; }
 
   // What it has counted since its start, as `stats` says it (docs/operations.md).
@@ -41,19 +43,15 @@ public:
   // Errors: `internal` when it did not end in order.
   [[nodiscard]] Result<Rows> stop_and_count();
 
-  WorkerProcess(WorkerProcess &&other) noexcept;
-  WorkerProcess &operator=(WorkerProcess &&) = delete;
-  ~WorkerProcess();
-
 private:
-  WorkerProcess(std::string command, std::filesystem::path directory);
+  WorkerProcess(std::string command, ScratchDirectory directory);
   Result<void> spawn(const std::vector<std::string> &arguments, const std::string &transport);
-  [[nodiscard]] std::filesystem::path log() const { return directory_ / "worker.log"; }
+  [[nodiscard]] std::filesystem::path log() const { return directory_.path() / "worker.log"; }
 
   std::string command_;
-  std::filesystem::path directory_; // empty: moved from
-  int process_ = -1;
-  std::FILE *output_ = nullptr; // of the worker; open while it runs
+  ScratchDirectory directory_;
+  ChildOutput output_; // of the worker; it stays open while that runs
+  ChildProcess process_;
   Endpoints endpoints_;
 };
 

@@ -1,111 +1,64 @@
 #include "rehearsal/child.hpp"
 
-#include <array>
-#include <cerrno>
 #include <csignal>
-#include <cstdint>
+#include <system_error>
 #include <utility>
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace onced::rehearsal {
 namespace {
 
-constexpr std::size_t line_bytes_max = std::size_t{64} * 1024;
+constexpr std::size_t line_bytes_max = std::size_t{64} * 1024; // a longer one is none of ours
 constexpr std::size_t lines_kept_max = 1'000'000;
 
-using Pipe = std::array<Descriptor, 2>;
-
-Pipe make_pipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw StageFailure("no pipe: out of descriptors");
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
-}
-
-// In the child between fork and exec: only what may be called there.
-[[noreturn]] void become(char *const *arguments, int input, int output, int log, int parent) {
-  ::setpgid(0, 0);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  ::signal(SIGPIPE, SIG_DFL);
-  sigset_t none;
-  sigemptyset(&none);
-  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
-  const bool orphaned = ::getppid() != parent; // the parent died before that
-  if (!orphaned && ::dup2(input, STDIN_FILENO) >= 0 && ::dup2(output, STDOUT_FILENO) >= 0 &&
-      ::dup2(log, STDERR_FILENO) >= 0) {
-    ::execvp(arguments[0], arguments);
-  }
-  ::_exit(127);
+Pipe pipe_for_child() {
+  auto pipe = make_pipe();
+  if (!pipe) throw StageFailure("no pipe: out of descriptors");
+  return std::move(*pipe);
 }
 
 } // namespace
 
 Child::Child(Options options, const Patience &patience) : options_(std::move(options)), patience_(patience) {
-  std::vector<std::string> words = options_.command;
-  std::vector<char *> arguments;
-  arguments.reserve(words.size() + 1);
-  for (std::string &word : words)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  const Descriptor log(::open(options_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const Descriptor log = open_log(options_.log);
   if (!log.is_open()) throw StageFailure("the log of the " + role() + " cannot be written");
-  Pipe input = make_pipe();
-  Pipe output = make_pipe();
-  stop_reading_ = Descriptor(::eventfd(0, EFD_CLOEXEC));
-  if (!stop_reading_.is_open()) throw StageFailure("no eventfd: out of descriptors");
-  const int parent = ::getpid();
+  Pipe input = pipe_for_child();
+  Pipe output = pipe_for_child();
   started_at_ = patience_.clock().wall();
-  id_ = ::fork();
-  if (id_ == 0) become(arguments.data(), input[0].number(), output[1].number(), log.number(), parent);
-  if (id_ < 0) throw StageFailure(options_.command.front() + " cannot be started");
-  input_ = std::move(input[1]);
-  output_ = std::move(output[0]);
+  auto started = ChildProcess::start({.words = options_.command,
+                                      .environment = {},
+                                      .input = input.reading.number(),
+                                      .output = output.writing.number(),
+                                      .errors = log.number()});
+  if (!started) {
+    throw StageFailure(options_.command.front() +
+                       " cannot be started: " + std::generic_category().message(started.error()));
+  }
+  process_ = std::move(*started);
+  input_ = std::move(input.writing);
+  output_ = ChildOutput(std::move(output.reading), line_bytes_max);
   reader_ = std::thread([this] { read_lines(); });
 }
 
 Child::~Child() {
   kill_now();
-  const std::uint64_t one = 1;
-  static_cast<void>(::write(stop_reading_.number(), &one, sizeof one) == sizeof one);
+  stop_reading_.ring();
   reader_.join();
 }
 
 void Child::kill_now() {
   signal(SIGKILL);
-  while (is_running())
-    ::waitid(P_PID, static_cast<id_t>(id_), nullptr, WEXITED | WNOWAIT);
+  static_cast<void>(process_.ends_before(MonotonicTime::max()));
+  static_cast<void>(is_running());
 }
 
 // --- Its output ---------------------------------------------------------------------------------------------------
 
-// False: there is no more.
-bool Child::read_some(std::string &unread) {
-  std::array<pollfd, 2> ready{{{.fd = output_.number(), .events = POLLIN, .revents = 0},
-                               {.fd = stop_reading_.number(), .events = POLLIN, .revents = 0}}};
-  if (::poll(ready.data(), ready.size(), -1) < 0) return errno == EINTR;
-  if (ready[1].revents != 0) return false;
-  std::array<char, 4096> buffer{};
-  const ssize_t count = ::read(output_.number(), buffer.data(), buffer.size());
-  if (count < 0) return errno == EINTR;
-  unread.append(buffer.data(), static_cast<std::size_t>(count));
-  return count > 0;
-}
-
 void Child::read_lines() {
-  std::string unread;
-  while (read_some(unread)) {
-    std::size_t begin = 0;
-    for (std::size_t end = unread.find('\n'); end != std::string::npos; end = unread.find('\n', begin)) {
-      take_line(unread.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    unread.erase(0, begin);
-    if (unread.size() > line_bytes_max) unread.resize(line_bytes_max); // whatever it is, it is no line of ours
+  while (!output_.has_ended() && output_.read(MonotonicTime::max(), stop_reading_.descriptor())) {
+    while (auto line = output_.take_line())
+      take_line(std::move(*line));
   }
   const std::scoped_lock lock(mutex_);
   output_ended_ = true;
@@ -147,20 +100,13 @@ void Child::answer() {
 
 void Child::signal(int number) {
   const std::scoped_lock lock(mutex_);
-  if (!status_) ::kill(id_, number);
+  process_.signal(number);
 }
 
 bool Child::is_running() {
   const std::scoped_lock lock(mutex_);
-  if (status_) return false;
-  siginfo_t ended{};
-  if (::waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid != id_) {
-    return true;
-  }
-  ::kill(-id_, SIGKILL); // what it has left behind, before its number is free
-  int status = 0;
-  ::waitpid(id_, &status, 0);
-  status_ = status;
+  if (end_ || !process_.has_ended()) return !end_;
+  end_ = process_.wait();
   ended_at_ = patience_.clock().wall();
   return false;
 }
@@ -170,13 +116,13 @@ void Child::wait() {
 }
 
 std::string Child::end() const {
-  const int status = status_.value_or(0);
-  if (WIFSIGNALED(status)) return "killed by signal " + std::to_string(WTERMSIG(status));
-  return "exit " + std::to_string(WEXITSTATUS(status));
+  if (!end_) return {};
+  const auto code = end_->exit_code();
+  return code ? "exit " + std::to_string(*code) : end_->text();
 }
 
 bool Child::was_killed() const {
-  return status_ && WIFSIGNALED(*status_) && WTERMSIG(*status_) == SIGKILL;
+  return end_ && end_->is_kill();
 }
 
 std::string Child::named(const std::string &what) const {

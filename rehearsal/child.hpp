@@ -8,15 +8,15 @@
 #include <thread>
 #include <vector>
 
-#include "base/descriptor.hpp"
+#include "base/child_process.hpp"
+#include "base/wake.hpp"
 #include "rehearsal/patience.hpp"
 
 namespace onced::rehearsal {
 
-// A process that this one started, and the leader of a process group, so that Ctrl-C at a terminal reaches this one
-// alone. It dies with this one, and is killed by the destructor if it still runs; what it has started itself dies as it
-// ends, unless that has left the group. Made, waited for and destroyed by one thread, which must live as long as it:
-// the kernel ties its death to that thread.
+// A process of a scenario, and the leader of a process group, so that Ctrl-C at a terminal reaches this one alone. It
+// is killed by the destructor if it still runs; what it has started itself is killed as it ends, unless that has left
+// the group. Made, waited for and destroyed by one thread, which must live as long as it.
 class Child {
 public:
   // Called for each line of its standard output, by a thread of its own.
@@ -49,7 +49,7 @@ public:
 
   [[nodiscard]] const std::string &role() const { return options_.role; }
   [[nodiscard]] const std::vector<std::string> &command() const { return options_.command; }
-  [[nodiscard]] int id() const { return id_; }
+  [[nodiscard]] int id() const { return process_.id(); }
   [[nodiscard]] WallTime started_at() const { return started_at_; }
 
   // Once it has been waited for.
@@ -60,7 +60,6 @@ public:
 
 private:
   void read_lines();
-  bool read_some(std::string &unread);
   void take_line(std::string line);
   [[nodiscard]] bool output_has_ended();
   [[nodiscard]] bool has_printed();
@@ -68,16 +67,16 @@ private:
 
   Options options_;
   const Patience &patience_;
-  int id_ = -1;
   WallTime started_at_{};
   WallTime ended_at_{};
   Descriptor input_;
-  Descriptor output_;
-  Descriptor stop_reading_; // an eventfd: who has left the group may keep the output open
+  ChildOutput output_; // of the reader
+  Wake stop_reading_;  // who has left the group may keep the output open
   std::thread reader_;
 
-  std::mutex mutex_;          // guards the rest
-  std::optional<int> status_; // it was waited for
+  std::mutex mutex_; // guards the rest
+  ChildProcess process_;
+  std::optional<ProcessEnd> end_; // it was waited for
   std::vector<std::string> lines_;
   bool output_ended_ = false;
 };

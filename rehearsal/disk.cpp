@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
-#include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/child_process.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -30,23 +30,11 @@ std::string reason_of(int error) {
 }
 
 // Runs a program of the system to its end, its words on stderr unheard. Throws StageUnavailable where it fails.
-void run(std::vector<std::string> words) {
-  std::vector<char *> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string &word : words)
-    pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  ::posix_spawn_file_actions_init(&actions);
-  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-  pid_t child = -1;
-  const int error = ::posix_spawnp(&child, pointers[0], &actions, nullptr, pointers.data(), environ);
-  ::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw StageUnavailable("cannot run " + words[0] + ": " + reason_of(error));
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (status != 0) throw StageUnavailable(words[0] + " failed: it may take root, or a loop device");
+void run(const std::vector<std::string> &words) {
+  const Descriptor unheard = open_null();
+  auto program = ChildProcess::start({.words = words, .environment = {}, .errors = unheard.number()});
+  if (!program) throw StageUnavailable("cannot run " + words[0] + ": " + reason_of(program.error()));
+  if (!program->wait().is_success()) throw StageUnavailable(words[0] + " failed: it may take root, or a loop device");
 }
 
 bool write_to(const char *file, const std::string &text) {

@@ -1,6 +1,5 @@
 #include "rehearsal/files.hpp"
 
-#include <cstdlib>
 #include <fstream>
 
 #include "onced/digest.hpp"
@@ -25,22 +24,6 @@ Result<std::string> read_file(const std::filesystem::path &path, std::uintmax_t 
                                 "it is larger than " + std::to_string(bytes_max) + " bytes", "check the path"});
   }
   return text;
-}
-
-Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::make(const std::string &name,
-                                                                 std::size_t parent_bytes_max) {
-  std::error_code error;
-  std::string parent = std::filesystem::temp_directory_path(error).string();
-  if (!error && parent.size() > parent_bytes_max) parent = "/tmp";
-  std::string path = parent + "/" + name + "-XXXXXX";
-  if (!error && ::mkdtemp(path.data()) != nullptr) return std::make_unique<ScratchDirectory>(Token(), path);
-  return tl::unexpected(Error{ErrorCode::store_unavailable, error ? "TMPDIR" : path, "no directory can be made there",
-                              "set TMPDIR to a directory that may be written to"});
-}
-
-ScratchDirectory::~ScratchDirectory() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 std::string hex_sha256(const std::string &bytes) {

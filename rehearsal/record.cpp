@@ -18,7 +18,6 @@
 #include "rehearsal/files.hpp"
 #include "rehearsal/limits.hpp"
 #include "rehearsal/page.hpp"
-#include "rehearsal/record_form.hpp"
 #include "rehearsal/record_rules.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/time.hpp"
@@ -108,10 +107,6 @@ void compare(const Json &before, const Json &now, const std::string &path, // NO
 }
 
 } // namespace
-
-std::string text_of(const Json &record) {
-  return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 Result<void> write_record(const std::filesystem::path &directory, const Json &record, const Plan &plan) {
   const std::string text = text_of(record);
@@ -214,13 +209,6 @@ Result<Plan> read_held_plan(const std::filesystem::path &directory, const Json &
   } catch (const Json::exception &error) {
     return tl::unexpected(Error{ErrorCode::corrupt, directory.string(), error.what(), "see onced rehearse --verify"});
   }
-}
-
-std::vector<Json> evidence_of(const Json &record) {
-  std::vector<Json> rows;
-  for (const Json &scenario : record.at("observed").at("scenarios"))
-    rows.insert(rows.end(), scenario.at("evidence").begin(), scenario.at("evidence").end());
-  return rows;
 }
 
 Result<std::vector<std::string>> verify_record(const std::filesystem::path &directory) {

@@ -2,30 +2,20 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "onced/clock.hpp"
 #include "onced/error.hpp"
 #include "rehearsal/json.hpp"
 #include "rehearsal/plan.hpp"
+#include "rehearsal/record_form.hpp"
 
 namespace onced::rehearsal {
-
-// Of the form of docs/rehearsal-record.md.
-inline constexpr unsigned record_version = 3;
-
-// What a reviewer decides.
-inline constexpr std::string_view decision_accepted = "accepted";
-inline constexpr std::string_view decision_rejected = "rejected";
 
 // A record's directory: record.json, record.html, evidence.csv, and copies of the plan and the seeds.
 
 // Writes all of it. Errors: `store_unavailable`.
 [[nodiscard]] Result<void> write_record(const std::filesystem::path &directory, const Json &record, const Plan &plan);
-
-// The content of record.json: the same record gives the same bytes.
-[[nodiscard]] std::string text_of(const Json &record);
 
 struct Review {
   std::string by;
@@ -47,9 +37,6 @@ struct Review {
 // bytes that are parsed here. Errors: `corrupt`: they are others, so what they name is not to be run; those of
 // `read_plan`.
 [[nodiscard]] Result<Plan> read_held_plan(const std::filesystem::path &directory, const Json &record);
-
-// The rows of evidence of all scenarios, in their order.
-[[nodiscard]] std::vector<Json> evidence_of(const Json &record);
 
 // What does not fit together in a record; empty: nothing. Errors: as `read_record`.
 [[nodiscard]] Result<std::vector<std::string>> verify_record(const std::filesystem::path &directory);

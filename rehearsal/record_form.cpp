@@ -138,6 +138,17 @@ void hold_to_form(const Json &form, const Json &value, const std::string &path, 
 
 } // namespace
 
+std::string text_of(const Json &record) {
+  return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::vector<Json> evidence_of(const Json &record) {
+  std::vector<Json> rows;
+  for (const Json &scenario : record.at("observed").at("scenarios"))
+    rows.insert(rows.end(), scenario.at("evidence").begin(), scenario.at("evidence").end());
+  return rows;
+}
+
 std::vector<std::string> problems_of_form(const Json &record) {
   Problems problems;
   hold_to_form(Json::parse(record_form), record, "", problems);

@@ -14,7 +14,7 @@
 #include "rehearsal/limits.hpp"
 #include "rehearsal/page.hpp"
 #include "rehearsal/plan.hpp"
-#include "rehearsal/record.hpp"
+#include "rehearsal/record_form.hpp"
 #include "rehearsal/scenarios.hpp"
 #include "rehearsal/time.hpp"
 

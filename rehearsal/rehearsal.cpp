@@ -1,14 +1,17 @@
 #include "rehearsal/rehearsal.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/scratch_directory.hpp"
 #include "base/utf8.hpp"
 #include "onced/digest.hpp"
 #include "onced/store.hpp"
 #include "rehearsal/conclusions.hpp"
-#include "rehearsal/files.hpp"
 #include "rehearsal/machine.hpp"
 #include "rehearsal/plan_check.hpp"
 #include "rehearsal/record.hpp"
@@ -22,6 +25,13 @@ namespace {
 
 // The path of a socket is at most 107 bytes.
 constexpr std::size_t sockets_parent_bytes_max = 60;
+
+// Empty: among the temporary files.
+std::filesystem::path parent_of_sockets() {
+  std::error_code ignored;
+  const std::string temporary = std::filesystem::temp_directory_path(ignored).string();
+  return temporary.size() > sockets_parent_bytes_max ? "/tmp" : "";
+}
 
 // --- The facts ----------------------------------------------------------------------------------------------------
 
@@ -144,13 +154,13 @@ void clean_up(const std::filesystem::path &out, bool was_made) {
 
 std::vector<Played> play_all(const Setting &setting, const std::vector<ScenarioPlan> &scenarios,
                              const std::filesystem::path &directory, const Progress &progress) {
-  const auto sockets = ScratchDirectory::make("onced-rehearsal", sockets_parent_bytes_max);
+  const auto sockets = ScratchDirectory::make(parent_of_sockets());
   if (!sockets) throw StageFailure(describe(sockets.error()));
   std::vector<Played> played;
   for (const ScenarioPlan &scenario : scenarios) {
     progress.begins(scenario.name);
     const std::string number = std::to_string(played.size() + 1);
-    played.push_back(play(setting, scenario, directory / folder_of(scenario.name), (*sockets)->path() + "/" + number));
+    played.push_back(play(setting, scenario, directory / folder_of(scenario.name), sockets->path() / number));
     progress.ended(played.back().facts);
   }
   return played;

@@ -2,6 +2,7 @@
 find_package(nlohmann_json REQUIRED)
 onced_layer(base
   src/base/backoff.cpp
+  src/base/child_process.cpp
   src/base/descriptor.cpp
   src/base/directory_kind.cpp
   src/base/directory_lock.cpp
@@ -14,6 +15,7 @@ onced_layer(base
   src/base/kill_point.cpp
   src/base/messagepack.cpp
   src/base/numbers.cpp
+  src/base/scratch_directory.cpp
   src/base/spawn.cpp
   src/base/system.cpp
   src/base/utf8.cpp

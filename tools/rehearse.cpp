@@ -9,10 +9,10 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "base/scratch_directory.hpp"
 #include "onced/clock.hpp"
 #include "onced/limits.hpp"
 #include "rehearsal/disk.hpp"
-#include "rehearsal/files.hpp"
 #include "rehearsal/machine.hpp"
 #include "rehearsal/record.hpp"
 #include "rehearsal/rehearsal.hpp"
@@ -175,9 +175,9 @@ ExitCode rerun(const RehearseOptions &options, Output &output) {
   if (!before) return report(before.error());
   const auto plan = plan_to_rerun(options, *before, output);
   if (!plan) return finish(output, report(plan.error()));
-  const auto directory = rehearsal::ScratchDirectory::make("onced-rerun");
+  const auto directory = ScratchDirectory::make();
   if (!directory) return report(directory.error());
-  const auto run = options_of(*before, options, (*directory)->path());
+  const auto run = options_of(*before, options, directory->path());
   if (!run) return report(run.error());
   const auto now = play(*run, *plan);
   if (!now) return report(now.error());

@@ -14,12 +14,12 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "base/scratch_directory.hpp"
 #include "held_signals.hpp"
 #include "limit.hpp"
 #include "measurement.hpp"
 #include "number_options.hpp"
 #include "onced/version.hpp"
-#include "scratch_directory.hpp"
 
 namespace {
 
@@ -194,7 +194,7 @@ void measure(const Options &options, const Run &run, unsigned repeat) {
                                                    .conflict_share = 0,
                                                    .per_message = run.batch,
                                                    .seed = options.seed});
-  const onced::bench::ScratchDirectory directory(options.directory);
+  const onced::ScratchDirectory directory(options.directory);
   Measured measured = run.limit.measure(
       {.traffic = traffic, .threads = run.threads, .transport = options.transport, .directory = directory.path()});
   Row row = setting_of(options, run, traffic, repeat);

@@ -1,15 +1,13 @@
-#include <array>
-#include <csignal>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <zmq.hpp>
 
+#include "base/child_process.hpp"
 #include "limit.hpp"
 #include "process_usage.hpp"
 
@@ -37,8 +35,9 @@ bool send_messages(const Workload &workload, zmq::socket_t &socket) {
   return true;
 }
 
-// In the child: connects where it is told to and sends an empty message, then all of them when it is told to start.
-[[noreturn]] void send_when_told(const Workload &workload, int orders) {
+// In a copy of this process: connects where it is told to and sends an empty message, then all of them when it is told
+// to start. The exit code.
+int send_when_told(const Workload &workload, int orders) {
   try {
     zmq::context_t context;
     zmq::socket_t socket(context, zmq::socket_type::push);
@@ -48,9 +47,9 @@ bool send_messages(const Workload &workload, zmq::socket_t &socket) {
     ok = ok && read_line(orders) == start_order && send_messages(workload, socket);
     socket.close();
     context.close(); // waits until all has been sent
-    ::_exit(ok ? 0 : 1);
-  } catch (...) {
-    ::_exit(1);
+    return ok ? 0 : 1;
+  } catch (const std::exception &) {
+    return 1;
   }
 }
 
@@ -59,40 +58,25 @@ bool send_messages(const Workload &workload, zmq::socket_t &socket) {
 class SendingProcess {
 public:
   explicit SendingProcess(const Workload &workload) {
-    std::array<int, 2> ends{};
-    if (::pipe(ends.data()) != 0) throw std::runtime_error("no pipe for orders");
-    const int parent = ::getpid();
-    process_ = ::fork();
-    if (process_ == 0) {
-      ::close(ends[1]);
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (::getppid() != parent) ::_exit(1);
-      send_when_told(workload, ends[0]);
-    }
-    ::close(ends[0]);
-    orders_ = ends[1];
-    if (process_ > 0) return;
-    ::close(orders_);
-    throw std::runtime_error("no process to send from");
+    auto orders = make_pipe();
+    if (!orders) throw std::runtime_error("no pipe for orders");
+    auto process = ChildProcess::start_copy([&] {
+      orders->writing = Descriptor();
+      return send_when_told(workload, orders->reading.number());
+    });
+    if (!process) throw std::runtime_error("no process to send from");
+    process_ = std::move(*process);
+    orders_ = std::move(orders->writing);
   }
-  ~SendingProcess() {
-    ::close(orders_);
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  SendingProcess(const SendingProcess &) = delete;
-  SendingProcess &operator=(const SendingProcess &) = delete;
 
   void order(std::string line) const {
     line += '\n';
-    if (::write(orders_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-      throw std::runtime_error("the sending process takes no orders");
-    }
+    if (!write_all(orders_, line)) throw std::runtime_error("the sending process takes no orders");
   }
 
 private:
-  int orders_ = -1;
-  int process_ = -1;
+  Descriptor orders_;
+  ChildProcess process_;
 };
 
 std::size_t receive(zmq::socket_t &socket, zmq::message_t &frame) {

@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "base/scratch_directory.hpp"
 #include "onced/digest.hpp"
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
 #include "onced/store.hpp"
-#include "scratch_directory.hpp"
 
 // What the benchmarks work on, from a fixed seed.
 namespace onced::bench::micro {

@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
+#include "base/scratch_directory.hpp"
 #include "held_signals.hpp"
 #include "number_options.hpp"
-#include "scratch_directory.hpp"
 #include "server.hpp"
 #include "trial.hpp"
 
@@ -141,7 +141,7 @@ void check_contract(Started &started, std::uint64_t seed) {
   }
 }
 
-std::vector<Started> start_peers(const Options &options, const onced::bench::ScratchDirectory &folder) {
+std::vector<Started> start_peers(const Options &options, const onced::ScratchDirectory &folder) {
   std::vector<Started> started;
   started.reserve(kinds.size());
   for (const Kind &kind : kinds) {
@@ -266,7 +266,7 @@ int run(int argc, char **argv) {
   }
   FoundSettings found = read_settings(options);
   const onced::bench::HeldSignals held; // the servers are ended before a signal takes effect
-  const onced::bench::ScratchDirectory folder(options.directory);
+  const onced::ScratchDirectory folder(options.directory);
   // Others may look through it: a server may run as another user.
   std::filesystem::permissions(folder.path(), std::filesystem::perms{0711});
   auto started = start_peers(options, folder);

@@ -1,19 +1,12 @@
 #include "server.hpp"
 
-#include <cerrno>
-#include <csignal>
 #include <ctime>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 #include <thread>
 
-#include <fcntl.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 namespace onced::bench::peers {
 namespace {
@@ -25,31 +18,16 @@ std::string read_file(const std::filesystem::path &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-int spawn(std::vector<std::string> command, const std::filesystem::path &log) {
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  std::vector<char *> arguments;
-  arguments.reserve(command.size() + 1);
-  for (std::string &word : command)
-    arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  // The signals that this program holds back are not held back there.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none{};
-  sigemptyset(&none);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setpgroup(&attributes, 0); // a Ctrl-C of the terminal is for this program alone
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-  int process = -1;
-  const int error = ::posix_spawnp(&process, command.front().c_str(), &actions, &attributes, arguments.data(), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) throw Missing(command.front() + " cannot be started");
-  return process;
+ChildProcess spawn(const std::vector<std::string> &command, const std::filesystem::path &log) {
+  const Descriptor nothing = open_null();
+  const Descriptor log_file = open_log(log);
+  auto process = ChildProcess::start({.words = command,
+                                      .environment = {},
+                                      .input = nothing.number(),
+                                      .output = log_file.number(),
+                                      .errors = log_file.number()});
+  if (!process) throw Missing(command.front() + " cannot be started");
+  return std::move(*process);
 }
 
 nanoseconds cpu_of(int process) {
@@ -74,14 +52,12 @@ nanoseconds cpu_of_ended_children(int process) {
 
 } // namespace
 
-ServerProcess::ServerProcess(std::vector<std::string> command, int stop_signal, const std::filesystem::path &log,
+ServerProcess::ServerProcess(const std::vector<std::string> &command, int stop_signal, const std::filesystem::path &log,
                              const std::function<bool()> &ready)
-    : process_(spawn(std::move(command), log)), stop_signal_(stop_signal) {
+    : process_(spawn(command, log)), stop_signal_(stop_signal) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!ready()) {
-    const bool ended = ::waitpid(process_, nullptr, WNOHANG) == process_;
-    if (ended) process_ = -1;
-    if (ended || std::chrono::steady_clock::now() > deadline) {
+    if (process_.has_ended() || std::chrono::steady_clock::now() > deadline) {
       stop();
       throw std::runtime_error("a server was not ready; its log:\n" + read_file(log));
     }
@@ -94,33 +70,23 @@ ServerProcess::~ServerProcess() {
 }
 
 void ServerProcess::stop() {
-  if (process_ < 0) return;
-  ::kill(process_, stop_signal_);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (::waitpid(process_, nullptr, WNOHANG) == 0) {
-    if (std::chrono::steady_clock::now() > deadline) ::kill(process_, SIGKILL);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  process_ = -1;
+  process_.signal(stop_signal_);
+  if (!process_.ends_before(std::chrono::steady_clock::now() + std::chrono::seconds(20))) process_.kill();
+  process_.wait();
 }
 
 nanoseconds ServerProcess::cpu() const {
-  nanoseconds sum = cpu_of(process_) + cpu_of_ended_children(process_);
-  const std::string id = std::to_string(process_);
+  nanoseconds sum = cpu_of(process_.id()) + cpu_of_ended_children(process_.id());
+  const std::string id = std::to_string(process_.id());
   std::istringstream children(read_file("/proc/" + id + "/task/" + id + "/children"));
   for (int child = 0; children >> child;)
     sum += cpu_of(child);
   return sum;
 }
 
-void run_program(std::vector<std::string> command, const std::filesystem::path &log) {
-  const std::string name = command.front();
-  const int process = spawn(std::move(command), log);
-  int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    throw std::runtime_error(name + " failed; its log:\n" + read_file(log));
+void run_program(const std::vector<std::string> &command, const std::filesystem::path &log) {
+  if (!spawn(command, log).wait().is_success()) {
+    throw std::runtime_error(command.front() + " failed; its log:\n" + read_file(log));
   }
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/child_process.hpp"
+
 // The processes of the peers.
 namespace onced::bench::peers {
 
@@ -20,7 +22,7 @@ class ServerProcess {
 public:
   // Waits until `ready` says so. Throws with the log where it does not within 30 s. From the main thread: the kernel
   // ends the child with the thread that made it.
-  ServerProcess(std::vector<std::string> command, int stop_signal, const std::filesystem::path &log,
+  ServerProcess(const std::vector<std::string> &command, int stop_signal, const std::filesystem::path &log,
                 const std::function<bool()> &ready);
   ~ServerProcess();
   ServerProcess(const ServerProcess &) = delete;
@@ -32,12 +34,12 @@ public:
 private:
   void stop();
 
-  int process_ = -1;
+  ChildProcess process_;
   int stop_signal_;
 };
 
 // Runs a program to its end. Throws with its log where that is not exit 0.
-void run_program(std::vector<std::string> command, const std::filesystem::path &log);
+void run_program(const std::vector<std::string> &command, const std::filesystem::path &log);
 
 // Throws `Missing` where the file is not there.
 [[nodiscard]] std::string require_program(const std::filesystem::path &program);

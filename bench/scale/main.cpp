@@ -16,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "base/scratch_directory.hpp"
 #include "child.hpp"
 #include "held_signals.hpp"
 #include "measure.hpp"
@@ -24,7 +25,6 @@
 #include "onced/version.hpp"
 #include "own_process.hpp"
 #include "reopening.hpp"
-#include "scratch_directory.hpp"
 
 namespace {
 
@@ -49,7 +49,6 @@ struct Options {
   unsigned repeats = 3;
   std::filesystem::path directory = std::filesystem::temp_directory_path();
   ChildTask child; // without a name: this is no child
-  int child_of = 0;
 };
 
 // Rows printed of one size: three traffics and a reopening a repeat, and what is settled.
@@ -89,7 +88,6 @@ void add_options(CLI::App &app, Options &options) {
   // For the processes that this program starts of itself.
   const std::string hidden;
   app.add_option("--child", options.child.name)->group(hidden);
-  app.add_option("--child-of", options.child_of)->group(hidden);
   app.add_option("--child-data", options.child.data)->group(hidden);
   app.add_option("--child-first", options.child.first)->check(onced::bench::whole(0, UINT64_MAX))->group(hidden);
   app.add_option("--child-end", options.child.end)->check(onced::bench::whole(0, UINT64_MAX))->group(hidden);
@@ -242,7 +240,7 @@ private:
   }
 
   void measure_reopenings() {
-    const onced::bench::ScratchDirectory scratch(directory_.path());
+    const onced::ScratchDirectory scratch(directory_.path());
     measure_reopening(options_.setting, {.data = data_, .keys = keys_}, scratch.path(), options_.repeats,
                       [this](unsigned repeat, const Row &figures) {
                         Row row = row_of("open_after_kill");
@@ -259,7 +257,7 @@ private:
   const Options &options_;
   std::size_t planned_bytes_;
   onced::SeededRandom random_;
-  onced::bench::ScratchDirectory directory_;
+  onced::ScratchDirectory directory_;
   std::filesystem::path data_ = directory_.path() / "data";
   std::uint64_t size_ = 0; // that is measured
   std::uint64_t keys_ = 0; // there are
@@ -299,7 +297,6 @@ bool is_possible(const Setting &setting) {
 }
 
 int be_child(const Options &options) {
-  die_with(options.child_of);
   run_task(options.setting, options.child, [](const Row &answer) {
     fmt::print("{}\n", answer.dump());
     std::fflush(stdout);

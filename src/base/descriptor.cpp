@@ -1,5 +1,6 @@
 #include "base/descriptor.hpp"
 
+#include <array>
 #include <cerrno>
 #include <system_error>
 
@@ -10,6 +11,31 @@ namespace onced {
 
 Descriptor::~Descriptor() {
   if (number_ >= 0) ::close(number_);
+}
+
+Descriptor raised(int file) {
+  constexpr int lowest = 100;
+  return Descriptor(::fcntl(file, F_DUPFD_CLOEXEC, lowest));
+}
+
+tl::expected<Pipe, int> make_pipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return tl::unexpected(errno);
+  const Descriptor reading(ends[0]);
+  const Descriptor writing(ends[1]);
+  Pipe pipe{.reading = raised(reading.number()), .writing = raised(writing.number())};
+  if (!pipe.reading.is_open() || !pipe.writing.is_open()) return tl::unexpected(errno);
+  return pipe;
+}
+
+bool write_all(const Descriptor &file, BytesView content) {
+  while (!content.empty()) {
+    const ssize_t count = ::write(file.number(), content.data(), content.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(count));
+  }
+  return true;
 }
 
 Error system_error(const std::filesystem::path &path, const std::string &doing) {

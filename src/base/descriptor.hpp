@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "onced/bytes.hpp"
 #include "onced/error.hpp"
 
 namespace onced {
@@ -27,6 +28,19 @@ public:
 private:
   int number_ = -1;
 };
+
+// The same open file under a number that no standard stream has. Not open where that cannot be, with errno set.
+[[nodiscard]] Descriptor raised(int file);
+
+struct Pipe {
+  Descriptor reading;
+  Descriptor writing;
+};
+// Neither end has the number of a standard stream. The error is an errno.
+[[nodiscard]] tl::expected<Pipe, int> make_pipe();
+
+// Waits as long as the other end makes it. False with errno set.
+[[nodiscard]] bool write_all(const Descriptor &file, BytesView content);
 
 // The errno of the last call as an Error about `path`; `doing` names the call's purpose.
 [[nodiscard]] Error system_error(const std::filesystem::path &path, const std::string &doing);

@@ -4,19 +4,24 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <iostream>
+#include <string_view>
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/descriptor.hpp"
+
 namespace onced {
 namespace {
 
-constexpr int lowest_raised = 100;
+constexpr std::string_view usual_folders = "/usr/local/bin:/usr/bin:/bin";
 
 // What the child needs between vfork and exec, made before: there it may not take memory.
 struct Prepared {
@@ -26,7 +31,7 @@ struct Prepared {
   int input;
   int output;
   int errors;
-  int lock;
+  int kept;
   int failure; // where it tells why it is not the program
   pid_t parent;
   rlimit descriptors;
@@ -83,21 +88,28 @@ bool close_rest_at_exec(const Prepared &prepared) {
   return true;
 }
 
-// The lock is the only one of the raised descriptors that the program keeps; all else closes when it becomes that.
-bool set_descriptors(const Prepared &prepared) {
-  return ::dup2(prepared.input, STDIN_FILENO) >= 0 && ::dup2(prepared.output, STDOUT_FILENO) >= 0 &&
-         ::dup2(prepared.errors, STDERR_FILENO) >= 0 && close_rest_at_exec(prepared) &&
-         ::fcntl(prepared.lock, F_SETFD, 0) == 0 && ::setrlimit(RLIMIT_NOFILE, &prepared.descriptors) == 0;
+bool set_stream(int file, int stream) {
+  if (file >= 0) return ::dup2(file, stream) >= 0;
+  ::close(stream);
+  return true;
 }
 
-bool die_with_parent(const Prepared &prepared) {
+// One of the raised descriptors may be kept; all else closes when the child becomes the program.
+bool set_descriptors(const Prepared &prepared) {
+  return set_stream(prepared.input, STDIN_FILENO) && set_stream(prepared.output, STDOUT_FILENO) &&
+         set_stream(prepared.errors, STDERR_FILENO) && close_rest_at_exec(prepared) &&
+         (prepared.kept < 0 || ::fcntl(prepared.kept, F_SETFD, 0) == 0) &&
+         ::setrlimit(RLIMIT_NOFILE, &prepared.descriptors) == 0;
+}
+
+bool die_with(pid_t parent) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return false;
-  return ::getppid() == prepared.parent; // it may have died before that
+  return ::getppid() == parent; // it may have died before that
 }
 
 // In the child: only what may be called there, on memory that is still the parent's.
 [[noreturn]] void become(const Prepared &prepared) {
-  if (die_with_parent(prepared) && ::setpgid(0, 0) == 0 && set_descriptors(prepared) && reset_signals()) {
+  if (die_with(prepared.parent) && ::setpgid(0, 0) == 0 && set_descriptors(prepared) && reset_signals()) {
     ::execve(prepared.path, prepared.arguments, prepared.environment);
   }
   const int failure = errno;
@@ -141,37 +153,95 @@ void reap(pid_t process) {
   }
 }
 
+// A folder may be entered, so access() says that it may be "run".
+bool is_program(const std::string &path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
+}
+
+// Where execve looks: it does not search. Of several programs the first that may be run; where there is none, a path
+// that gives the right error.
+std::string path_of(const std::string &program, const EnvironmentVariables &environment) {
+  if (program.find('/') != std::string::npos) return program;
+  const auto listed = environment.find("PATH");
+  std::string_view folders = listed == environment.end() ? usual_folders : std::string_view(listed->second);
+  while (!folders.empty()) {
+    const std::string_view folder = folders.substr(0, folders.find(':'));
+    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
+    std::string path = std::string(folder) + "/" + program;
+    if (!folder.empty() && is_program(path)) return path;
+  }
+  return {};
+}
+
+// The files of a program under numbers that no standard stream has.
+struct RaisedFiles {
+  explicit RaisedFiles(const Program &program) : asked{program.input, program.output, program.errors, program.kept} {
+    std::transform(asked.begin(), asked.end(), files.begin(), raised);
+  }
+  // One is open and could not be raised.
+  [[nodiscard]] bool are_incomplete() const {
+    return !std::equal(asked.begin(), asked.end(), files.begin(), [](int number, const Descriptor &file) {
+      return file.is_open() || ::fcntl(number, F_GETFD) < 0;
+    });
+  }
+
+  std::array<int, 4> asked;
+  std::array<Descriptor, 4> files;
+};
+
+// In the copy: what is thrown must not reach the caller of the original.
+[[noreturn]] void live_for(const std::function<int()> &work) noexcept {
+  ::_exit(work());
+}
+
 } // namespace
 
-Descriptor raised(const Descriptor &file) {
-  if (!file.is_open()) return {};
-  return Descriptor(::fcntl(file.number(), F_DUPFD_CLOEXEC, lowest_raised));
+EnvironmentVariables own_environment() {
+  EnvironmentVariables environment;
+  for (char **variable = ::environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::size_t end = text.find('=');
+    if (end != std::string_view::npos) environment.emplace(text.substr(0, end), text.substr(end + 1));
+  }
+  return environment;
 }
 
 tl::expected<pid_t, int> spawn(const Program &program) {
-  std::vector<std::string> words = program.arguments;
+  const EnvironmentVariables given = program.environment ? *program.environment : own_environment();
+  const std::string path = path_of(program.words.at(0), given);
+  std::vector<std::string> words = program.words;
   std::vector<std::string> variables;
-  for (const auto &[name, value] : program.environment)
+  for (const auto &[name, value] : given)
     variables.push_back(std::string(name).append("=").append(value));
   const auto arguments = pointers_to(words);
   const auto environment = pointers_to(variables);
 
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) return tl::unexpected(errno);
-  const Descriptor told(pipe[0]);
-  Descriptor telling(pipe[1]);
-  telling = raised(telling);
-  if (!telling.is_open()) return tl::unexpected(errno);
+  const RaisedFiles raised_files(program); // before anything else could take the number of a closed stream
+  if (raised_files.are_incomplete()) return tl::unexpected(EMFILE);
+  const auto &files = raised_files.files;
+  auto pipe = make_pipe();
+  if (!pipe) return tl::unexpected(pipe.error());
 
-  const pid_t process = fork_into({program.path.c_str(), arguments.data(), environment.data(), program.input.number(),
-                                   program.output.number(), program.errors.number(), program.lock.number(),
-                                   telling.number(), ::getpid(), descriptor_limit(program)});
+  const pid_t process =
+      fork_into({path.c_str(), arguments.data(), environment.data(), files[0].number(), files[1].number(),
+                 files[2].number(), files[3].number(), pipe->writing.number(), ::getpid(), descriptor_limit(program)});
   if (process < 0) return tl::unexpected(errno);
-  telling = Descriptor();
-  const int failure = failure_told(told);
+  pipe->writing = Descriptor();
+  const int failure = failure_told(pipe->reading);
   if (failure == 0) return process;
   reap(process);
   return tl::unexpected(failure);
+}
+
+tl::expected<pid_t, int> spawn_copy(const std::function<int()> &work) {
+  std::cout.flush(); // or the copy, if it prints more, says all of it again
+  const pid_t parent = ::getpid();
+  const pid_t process = ::fork();
+  if (process < 0) return tl::unexpected(errno);
+  if (process > 0) return process;
+  if (!die_with(parent)) ::_exit(127);
+  live_for(work);
 }
 
 } // namespace onced

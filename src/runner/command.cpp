@@ -4,21 +4,16 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <limits>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/check.hpp"
-#include "base/spawn.hpp"
 #include "runner/job_lock.hpp"
 
 namespace onced::runner {
@@ -26,7 +21,6 @@ namespace {
 
 using Reason = NotStarted::Reason;
 
-constexpr std::string_view usual_folders = "/usr/local/bin:/usr/bin:/bin";
 constexpr int exit_refused = 65;   // EX_DATAERR
 constexpr int exit_try_again = 75; // EX_TEMPFAIL
 constexpr std::size_t read_bytes_max = 16UL * 1024;
@@ -35,27 +29,6 @@ constexpr std::chrono::milliseconds pause_between_looks{20};
 
 tl::unexpected<NotStarted> not_started(const std::string &what, int error) {
   return tl::unexpected(NotStarted{Reason::command, what + ": " + std::generic_category().message(error)});
-}
-
-// A folder may be entered, so access() says that it may be "run".
-bool is_program(const std::string &path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
-}
-
-// Where execve looks: it does not search. Of several programs the first that may be run; where there is none, a path
-// that gives the right error.
-std::string path_of(const std::string &program, const std::map<std::string, std::string> &environment) {
-  if (program.find('/') != std::string::npos) return program;
-  const auto listed = environment.find("PATH");
-  std::string_view folders = listed == environment.end() ? usual_folders : std::string_view(listed->second);
-  while (!folders.empty()) {
-    const std::string_view folder = folders.substr(0, folders.find(':'));
-    folders.remove_prefix(std::min(folders.size(), folder.size() + 1));
-    std::string path = std::string(folder) + "/" + program;
-    if (!folder.empty() && is_program(path)) return path;
-  }
-  return {};
 }
 
 bool has_nul(std::string_view text) {
@@ -73,17 +46,6 @@ std::map<std::string, std::string> environment_of(const CommandOptions &options,
   return environment;
 }
 
-// False with errno set.
-bool write_all(const Descriptor &file, BytesView content) {
-  while (!content.empty()) {
-    const ssize_t count = ::write(file.number(), content.data(), content.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return false;
-    content.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return true;
-}
-
 // A file without a name for this content, where there is no memfd_create (some sandboxes). It is read-only, and not
 // sealed: its owner could open it anew. The name is nobody else's, as the caller has the job's lock.
 Descriptor unnamed_file(BytesView content, const std::filesystem::path &name) {
@@ -95,7 +57,7 @@ Descriptor unnamed_file(BytesView content, const std::filesystem::path &name) {
   ::unlink(name.c_str());
   errno = failure;
   if (!reading.is_open() || !write_all(writing, content)) return {};
-  return raised(reading);
+  return reading;
 }
 
 // A nameless file with this content, which nobody can change. Not open where that cannot be, with errno set.
@@ -106,44 +68,7 @@ Descriptor sealed_file(BytesView content, const std::filesystem::path &lock_file
   const bool sealed =
       ::lseek(file.number(), 0, SEEK_SET) == 0 &&
       ::fcntl(file.number(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) == 0;
-  return sealed ? raised(file) : Descriptor();
-}
-
-// A pipe whose writing end is the child's. False with errno set.
-bool make_pipe(Descriptor &reading, Descriptor &writing) {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return false;
-  reading = Descriptor(ends[0]);
-  writing = raised(Descriptor(ends[1]));
-  return writing.is_open();
-}
-
-// What can be read at once. Whoever else has the pipe may go on writing.
-std::size_t bytes_waiting(const Descriptor &pipe) {
-  int count = 0;
-  if (!pipe.is_open() || ::ioctl(pipe.number(), FIONREAD, &count) != 0) return 0;
-  return static_cast<std::size_t>(count);
-}
-
-// Appends at most `bytes_max` bytes, and returns how many; closes the pipe at its end.
-std::size_t read_once(Descriptor &pipe, std::size_t bytes_max, Bytes &to) {
-  std::array<char, read_bytes_max> buffer{};
-  const ssize_t count = ::read(pipe.number(), buffer.data(), std::min(bytes_max, buffer.size()));
-  if (count == 0 || (count < 0 && errno != EINTR)) pipe = Descriptor();
-  if (count <= 0) return 0;
-  to.append(buffer.data(), static_cast<std::size_t>(count));
-  return static_cast<std::size_t>(count);
-}
-
-int milliseconds_until(MonotonicTime moment, MonotonicTime now) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(moment - now).count();
-  return static_cast<int>(std::clamp<decltype(left)>(left, 0, std::numeric_limits<int>::max()));
-}
-
-std::string words_for(std::optional<int> status) {
-  if (!status) return "its exit status was lost: another part of the program waited for it";
-  if (WIFEXITED(*status)) return "exit code " + std::to_string(WEXITSTATUS(*status));
-  return "killed by signal " + std::to_string(WTERMSIG(*status));
+  return sealed ? std::move(file) : Descriptor();
 }
 
 } // namespace
@@ -167,73 +92,57 @@ tl::expected<void, NotStarted> Command::start_for(const CommandJob &job) {
   if (!*lock) return tl::unexpected(NotStarted{Reason::locked, "a former child of the job may still run"});
 
   ONCED_CHECK(!options_.arguments.empty());
-  const std::string &name = options_.arguments.front();
-  Program program{.path = path_of(name, options_.environment),
-                  .arguments = options_.arguments,
-                  .environment = environment_of(options_, job),
-                  .input = sealed_file(job.input, job.lock_file),
-                  .output = {},
-                  .errors = {},
-                  .lock = {},
-                  .descriptors_max = options_.descriptors_max};
-  if (!program.input.is_open()) return not_started("no file for its input", errno);
-  program.lock = raised(**lock);
-  if (!program.lock.is_open() || !make_pipe(output_, program.output) || !make_pipe(errors_, program.errors)) {
-    return not_started("no descriptors", errno);
-  }
-  const auto process = spawn(program);
-  if (!process) return not_started(name + " cannot be run", process.error());
-  process_ = *process;
-  // As a system call: glibc 2.36 declares its function without C linkage.
-  process_end_ = Descriptor(static_cast<int>(::syscall(SYS_pidfd_open, process_, 0)));
+  const Descriptor input = sealed_file(job.input, job.lock_file);
+  if (!input.is_open()) return not_started("no file for its input", errno);
+  auto output = make_pipe();
+  auto errors = make_pipe();
+  if (!output || !errors) return not_started("no descriptors", output ? errors.error() : output.error());
+  auto process = ChildProcess::start({.words = options_.arguments,
+                                      .environment = environment_of(options_, job),
+                                      .input = input.number(),
+                                      .output = output->writing.number(),
+                                      .errors = errors->writing.number(),
+                                      .kept = (*lock)->number(),
+                                      .descriptors_max = options_.descriptors_max});
+  if (!process) return not_started(options_.arguments.front() + " cannot be run", process.error());
+  process_ = std::move(*process);
+  output_ = std::move(output->reading);
+  errors_ = std::move(errors->reading);
   kill_at_ = clock_.monotonic() + options_.deadline;
   return {};
 }
 
-Command::~Command() {
-  if (process_ < 0) return;
-  kill_all();
-  static_cast<void>(reap());
-}
-
 CommandEnd Command::run(const CommandWatch &watch) {
-  ONCED_CHECK(process_ > 0);
+  ONCED_CHECK(!process_.was_waited_for());
   next_beat_ = clock_.monotonic() + watch.heartbeat_interval;
   while (!ends_while_waiting(watch))
     keep_time(watch);
-  kill_all();
+  process_.kill();
   for (std::size_t left = bytes_waiting(output_); left > 0 && output_.is_open();)
     left -= read_output(left);
   for (std::size_t left = bytes_waiting(errors_); left > 0 && errors_.is_open();)
     left -= read_errors(left);
-  return end_with(reap());
+  return end_with(process_.wait());
 }
 
 // Waits until anything happens, and does what that asks for. True: it has ended.
 bool Command::ends_while_waiting(const CommandWatch &watch) {
   const int stop = asked_to_stop_ ? -1 : watch.stop; // which stays readable
-  std::array<pollfd, 4> ready{{{process_end_.number(), POLLIN, 0},
+  std::array<pollfd, 4> ready{{{process_.end_file(), POLLIN, 0},
                                {output_.number(), POLLIN, 0},
                                {errors_.number(), POLLIN, 0},
                                {stop, POLLIN, 0}}};
+  const bool must_look = process_.end_file() < 0;
   MonotonicTime wake_at = killed_ ? MonotonicTime::max() : kill_at_;
   if (watch.heartbeat) wake_at = std::min(wake_at, next_beat_);
-  if (!process_end_.is_open()) wake_at = std::min(wake_at, clock_.monotonic() + pause_between_looks);
-  const int timeout = wake_at == MonotonicTime::max() ? -1 : milliseconds_until(wake_at, clock_.monotonic());
-  const int changes = ::poll(ready.data(), ready.size(), timeout);
-  if (ready[0].revents != 0 || (!process_end_.is_open() && has_ended())) return true;
+  if (must_look) wake_at = std::min(wake_at, clock_.monotonic() + pause_between_looks);
+  const int changes = ::poll(ready.data(), ready.size(), poll_timeout(wake_at, clock_.monotonic()));
+  if (ready[0].revents != 0 || (must_look && process_.has_ended())) return true;
   if (changes <= 0) return false;
   if (ready[1].revents != 0) read_output(read_bytes_max);
   if (ready[2].revents != 0) read_errors(read_bytes_max);
   if (ready[3].revents != 0) ask_to_stop();
   return false;
-}
-
-// Without waiting for it: its number stays its own.
-bool Command::has_ended() const {
-  siginfo_t ended{};
-  if (::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return errno == ECHILD;
-  return ended.si_pid == process_;
 }
 
 void Command::keep_time(const CommandWatch &watch) {
@@ -251,7 +160,7 @@ void Command::ask_to_stop() {
   asked_to_stop_ = true;
   if (killed_) return;
   cause_ = "it was stopped, as the worker stops";
-  ::kill(-process_, SIGTERM);
+  process_.signal_group(SIGTERM);
   kill_at_ = std::min(kill_at_, clock_.monotonic() + options_.grace);
 }
 
@@ -260,18 +169,12 @@ void Command::kill_because(std::string cause) {
   if (killed_) return;
   killed_ = true;
   cause_ = std::move(cause);
-  kill_all();
-}
-
-// Before it is reaped, while nobody else can have its number. It may have left its group.
-void Command::kill_all() const {
-  ::kill(-process_, SIGKILL);
-  ::kill(process_, SIGKILL);
+  process_.kill();
 }
 
 std::size_t Command::read_output(std::size_t bytes_max) {
   const std::size_t room = options_.output_bytes_max - output_read_.size();
-  const std::size_t count = read_once(output_, std::min(bytes_max, room + 1), output_read_);
+  const std::size_t count = read_some(output_, std::min(bytes_max, room + 1), output_read_);
   if (count > room) {
     kill_because("its output is over " + std::to_string(options_.output_bytes_max) + " bytes");
     output_ = Descriptor(); // after that, or it might end of it first, in a way of its own
@@ -280,27 +183,15 @@ std::size_t Command::read_output(std::size_t bytes_max) {
 }
 
 std::size_t Command::read_errors(std::size_t bytes_max) {
-  const std::size_t count = read_once(errors_, bytes_max, errors_read_);
+  const std::size_t count = read_some(errors_, bytes_max, errors_read_);
   if (errors_read_.size() > options_.errors_bytes_max) {
     errors_read_.erase(0, errors_read_.size() - options_.errors_bytes_max);
   }
   return count;
 }
 
-// How it ended, as wait tells it; nothing where somebody else was told.
-std::optional<int> Command::reap() {
-  int status = 0;
-  pid_t reaped = -1;
-  do {
-    reaped = ::waitpid(process_, &status, 0);
-  } while (reaped < 0 && errno == EINTR);
-  process_ = -1;
-  if (reaped < 0) return std::nullopt;
-  return status;
-}
-
-CommandEnd Command::end_with(std::optional<int> status) {
-  const int code = status && WIFEXITED(*status) ? WEXITSTATUS(*status) : -1;
+CommandEnd Command::end_with(const ProcessEnd &end_of_process) {
+  const std::optional<int> code = end_of_process.exit_code();
   const bool too_much = output_read_.size() > options_.output_bytes_max;
   const bool gave_up = asked_to_stop_ && output_read_.empty();
   CommandEnd end{
@@ -313,7 +204,7 @@ CommandEnd Command::end_with(std::optional<int> status) {
     end.cause = "it refused the job (exit code 65)";
   } else {
     end.did_nothing = code == exit_try_again && !killed_;
-    end.cause = cause_.empty() ? words_for(status) : std::move(cause_);
+    end.cause = cause_.empty() ? end_of_process.text() : std::move(cause_);
   }
   return end;
 }

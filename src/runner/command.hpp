@@ -12,10 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/types.h>
 #include <tl/expected.hpp>
 
-#include "base/descriptor.hpp"
+#include "base/child_process.hpp"
 #include "onced/bytes.hpp"
 #include "onced/clock.hpp"
 
@@ -95,8 +94,8 @@ public:
   // Starts it. `clock` must outlive it; its time must be the system's, as the kernel waits by that.
   [[nodiscard]] static tl::expected<std::unique_ptr<Command>, NotStarted> start(const CommandOptions &options,
                                                                                 const CommandJob &job, Clock &clock);
-  // Kills its process group, unless it has ended.
-  ~Command();
+  // Where it was not run, the end of this object kills its process group.
+  ~Command() = default;
   Command(const Command &) = delete;
   Command &operator=(const Command &) = delete;
 
@@ -108,21 +107,17 @@ private:
   Command(const CommandOptions &options, Clock &clock);
   [[nodiscard]] tl::expected<void, NotStarted> start_for(const CommandJob &job);
   [[nodiscard]] bool ends_while_waiting(const CommandWatch &watch);
-  [[nodiscard]] bool has_ended() const;
   void keep_time(const CommandWatch &watch);
   void ask_to_stop();
   void kill_because(std::string cause);
-  void kill_all() const;
   std::size_t read_output(std::size_t bytes_max);
   std::size_t read_errors(std::size_t bytes_max);
-  [[nodiscard]] std::optional<int> reap();
-  [[nodiscard]] CommandEnd end_with(std::optional<int> status);
+  [[nodiscard]] CommandEnd end_with(const ProcessEnd &end_of_process);
 
   CommandOptions options_;
   Clock &clock_;
-  pid_t process_ = -1;     // and its group; -1: none, or reaped
-  Descriptor process_end_; // readable when it has ended; not open where the kernel gives none
-  Descriptor output_;      // not open once it has ended
+  ChildProcess process_;
+  Descriptor output_; // not open once it has ended
   Descriptor errors_;
 
   MonotonicTime kill_at_;

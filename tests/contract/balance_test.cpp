@@ -10,6 +10,7 @@
 #include "support/job_bytes.hpp"
 #include "support/raw_peer.hpp"
 #include "support/sanitized.hpp"
+#include "support/seeds.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -103,8 +104,8 @@ TEST_CASE("every delivery is counted once as what became of it") {
 }
 
 TEST_CASE("the balance holds at ten drains in the middle of jobs of every kind and garbage at a full cap") {
-  constexpr unsigned seed = 20'261'130;
-  std::mt19937 random(seed);
+  const Seed seed = seed_or(20'261'130);
+  std::mt19937_64 random(seed.number);
   CAPTURE(seed);
   Figures total;
   WorkerProcess worker;

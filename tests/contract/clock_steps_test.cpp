@@ -48,7 +48,7 @@ public:
 private:
   [[nodiscard]] std::filesystem::path offset_file() const { return directory_.path() / "offset"; }
 
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::string library_;
 };
 

@@ -10,7 +10,7 @@ using namespace onced::testing;
 
 namespace {
 
-std::string file_with(const TempDirectory &directory, const std::string &name, const std::string &content) {
+std::string file_with(const ScratchDirectory &directory, const std::string &name, const std::string &content) {
   const auto path = directory.path() / name;
   std::ofstream(path) << content;
   return path.string();
@@ -95,7 +95,7 @@ TEST_CASE("a number of worker threads that cannot be is exit code 64") {
 }
 
 TEST_CASE("a worker that may open too few files is refused with exit code 71 before it takes a connection") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const Finished refused = run_command(Process::Options{.arguments = {"serve", "--data", directory.path() / "data"},
                                                         .wrapper = {"/usr/bin/prlimit", "--nofile=100:100"}});
   CHECK(refused.exit == 71);
@@ -104,7 +104,7 @@ TEST_CASE("a worker that may open too few files is refused with exit code 71 bef
 }
 
 TEST_CASE("a configuration file of one endless key is refused with exit code 78") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto file = directory.path() / "onced.toml";
   std::ofstream(file) << "[a" << [] {
     std::string parts;
@@ -117,7 +117,7 @@ TEST_CASE("a configuration file of one endless key is refused with exit code 78"
 }
 
 TEST_CASE("what must exist and does not is exit code 66") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string absent = (directory.path() / "absent").string();
   const std::vector<Arguments> all{
       {"count", "--data", absent},
@@ -153,7 +153,7 @@ TEST_CASE("an endpoint that is none is exit code 69") {
 }
 
 TEST_CASE("a worker can be bound to localhost and to IPv6, and be found there") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   for (const std::string host : {"localhost", "[::1]"}) {
     CAPTURE(host);
     if (host != "localhost" && std::ifstream("/proc/net/if_inet6").peek() == EOF) continue; // no IPv6 here
@@ -221,7 +221,7 @@ TEST_CASE("a standard output that takes nothing is exit code 74") {
 }
 
 TEST_CASE("an unknown key or table of a configuration file is exit code 78 and named with its line") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   struct Case {
     const char *toml;
     const char *said;
@@ -242,7 +242,7 @@ TEST_CASE("an unknown key or table of a configuration file is exit code 78 and n
 }
 
 TEST_CASE("a configuration file gives what the command line does not and the command line wins") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   WorkerProcess worker;
   const std::string file =
       file_with(directory, "onced.toml",
@@ -265,7 +265,7 @@ TEST_CASE("a configuration file gives what the command line does not and the com
 }
 
 TEST_CASE("a worker that may choose its ports says which they are") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string data = (directory.path() / "data").string();
   Process worker({.arguments = {"serve", "--data", data, "--jobs", "tcp://127.0.0.1:*", "--replies",
                                 "tcp://127.0.0.1:*", "--log-format", "json"}});
@@ -286,7 +286,7 @@ TEST_CASE("a worker that may choose its ports says which they are") {
 }
 
 TEST_CASE("a data directory whose path is longer than a socket's may be works the same") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   WorkerProcess worker(directory.path() / std::string(100, 'd') / std::string(100, 'e'));
   CHECK(worker.data().string().size() > 200);
   worker.start();

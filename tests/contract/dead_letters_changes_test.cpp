@@ -251,7 +251,7 @@ TEST_CASE("a change that is asked for wrongly is refused before anything is done
   CHECK(run_command(redrive + data + by_kim + Arguments{std::string(32, '0')}).exit == 1);
   CHECK(audit(worker).empty());
 
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto nowhere = directory.path() / "nowhere";
   CHECK(run_command(redrive + by_kim + Arguments{letters.parts, "--data", nowhere.string()}).exit == 66);
   CHECK(!std::filesystem::exists(nowhere));

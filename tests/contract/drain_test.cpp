@@ -56,7 +56,7 @@ private:
     return times;
   }
 
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::string config_ = directory_.path() / "onced.toml";
 };
 
@@ -134,7 +134,7 @@ TEST_CASE("a second SIGTERM changes nothing") {
 }
 
 TEST_CASE("a SIGHUP ends no worker and opens the stream of events anew") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::filesystem::path stream = directory.path() / "events";
   WorkerProcess worker;
   worker.start({"--events", stream.string()});

@@ -28,7 +28,7 @@ using Steps = std::vector<std::string>;
 } // namespace
 
 TEST_CASE("the streams tell each step of a delivery whose first reply is lost and of the one after it") {
-  const TempDirectory temp;
+  const ScratchDirectory temp;
   const std::string worker_stream = temp.path() / "worker";
   const std::string sender_stream = temp.path() / "sender";
   WorkerProcess worker;
@@ -71,7 +71,7 @@ TEST_CASE("the streams tell each step of a delivery whose first reply is lost an
 }
 
 TEST_CASE("the worker's stream tells its log too and a stream that cannot be written to is refused") {
-  const TempDirectory temp;
+  const ScratchDirectory temp;
   const std::string stream = temp.path() / "worker";
   WorkerProcess worker;
   worker.start({"--events", stream});

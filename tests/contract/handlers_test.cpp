@@ -53,7 +53,7 @@ private:
   }
   [[nodiscard]] std::string config_file() const { return (directory_.path() / "onced.toml").string(); }
 
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::string config_;
 };
 
@@ -428,7 +428,7 @@ TEST_CASE("a queue at the cap that serve was given takes no more jobs until some
 }
 
 TEST_CASE("a handler's table with a mistake is refused with its place in the file") {
-  TempDirectory directory;
+  ScratchDirectory directory;
   const auto refused = [&](const std::string &table) {
     const auto file = directory.path() / "onced.toml";
     std::ofstream(file) << table;

@@ -121,7 +121,7 @@ TEST_CASE("a number that is none, or out of its range, is refused and its option
 }
 
 TEST_CASE("a number of a configuration file is held to the same range, and its line is named") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   for (const Option &option : numbers()) {
     CAPTURE(option.words());
     std::string table;
@@ -142,7 +142,7 @@ TEST_CASE("a number of a configuration file is held to the same range, and its l
 }
 
 TEST_CASE("sizes and shares of a configuration file are numbers or text") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const WorkerProcess worker;
   const std::string file = (directory.path() / "onced.toml").string();
   for (const char *settings : {"memory = 1\ndrop-replies = 0.5", "memory = \"1MiB\"\ndrop-replies = \"0.5\""}) {
@@ -154,7 +154,7 @@ TEST_CASE("sizes and shares of a configuration file are numbers or text") {
 }
 
 TEST_CASE("handlers at once that the memory does not cover are refused with the numbers, before there is a directory") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const WorkerProcess worker;
   const std::string file = (directory.path() / "onced.toml").string();
   std::ofstream(file) << "[handlers.pay]\ncommand = [\"/bin/true\"]\nconcurrency = 64\n";

@@ -26,7 +26,7 @@ struct Scene {
   static constexpr std::size_t jobs = 200;
 
   WorkerProcess worker;
-  TempDirectory temp;
+  ScratchDirectory temp;
   std::filesystem::path outbox = temp.path() / "outbox";
   std::string file = (temp.path() / "jobs.jsonl").string();
 

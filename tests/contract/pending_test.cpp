@@ -33,7 +33,7 @@ struct Queue {
     return run(Arguments{"pending", "resolve", "held", "--type", "pay", "--by", "kim", "--why", "INC-7"} + more);
   }
 
-  TempDirectory directory;
+  ScratchDirectory directory;
   WorkerProcess worker{directory.path() / "data"};
 };
 

@@ -54,7 +54,7 @@ Finished run_as(unsigned user, unsigned group, const Arguments &arguments) {
 }
 
 // Others may pass through a test's directory, though not list it.
-struct PassableDirectory : TempDirectory {
+struct PassableDirectory : ScratchDirectory {
   PassableDirectory() { REQUIRE(::chmod(path().c_str(), 0711) == 0); }
 };
 
@@ -117,7 +117,7 @@ TEST_CASE("a worker whose database alone was deleted acknowledges nothing and en
 TEST_CASE("a link in the data directory or outbox is refused and what it points to stays as it is") {
   for (const char *name : {"rocksdb.log", "durable.mark", "onced.lock", "control.sock", "running.slots", "db/LOCK"}) {
     CAPTURE(name);
-    const TempDirectory directory;
+    const ScratchDirectory directory;
     const fs::path precious = directory.path() / "precious";
     std::ofstream(precious) << "precious";
     const fs::path link = directory.path() / "data" / name;
@@ -134,7 +134,7 @@ TEST_CASE("a link in the data directory or outbox is refused and what it points 
 }
 
 TEST_CASE("the data directory itself may be a link") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   fs::create_directory(directory.path() / "real");
   fs::create_directory_symlink("real", directory.path() / "link");
   WorkerProcess worker(directory.path() / "link");
@@ -146,7 +146,7 @@ TEST_CASE("the data directory itself may be a link") {
 }
 
 TEST_CASE("whatever the umask is nobody else may use what a worker and a sender make") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   WorkerProcess worker(directory.path() / "data");
   const std::vector<std::string> open_to_all{"/bin/sh", "-c", "umask 0; exec \"$0\" \"$@\""};
   worker.start({"--events", (directory.path() / "events").string()}, open_to_all);
@@ -166,7 +166,7 @@ TEST_CASE("whatever the umask is nobody else may use what a worker and a sender 
 }
 
 TEST_CASE("a directory that others may write is refused and one that they may read is said") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const fs::path data = directory.path() / "data";
   fs::create_directory(data);
   REQUIRE(::chmod(data.c_str(), 0777) == 0);
@@ -260,7 +260,7 @@ TEST_CASE("members of the operator group may use the control socket and nothing 
 }
 
 TEST_CASE("an operator group that there is not is refused") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const Finished refused =
       run_command({"serve", "--data", (directory.path() / "data").string(), "--operator-group", "no-such-group"});
   CHECK(refused.exit == 64);
@@ -279,7 +279,7 @@ Arguments serve_at(const fs::path &data, const std::string &jobs, const std::str
 } // namespace
 
 TEST_CASE("a second worker on an ipc endpoint is refused and the first goes on") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string jobs = "ipc://" + (directory.path() / "jobs.sock").string();
   const std::string replies = "ipc://" + (directory.path() / "replies.sock").string();
   const auto start_first = [&] {
@@ -307,7 +307,7 @@ TEST_CASE("a second worker on an ipc endpoint is refused and the first goes on")
 }
 
 TEST_CASE("a file at the path of an ipc endpoint is refused and stays") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const fs::path file = directory.path() / "precious";
   std::ofstream(file) << "precious";
   const std::string free = "tcp://127.0.0.1:*";
@@ -321,7 +321,7 @@ TEST_CASE("a file at the path of an ipc endpoint is refused and stays") {
 }
 
 TEST_CASE("one endpoint for jobs and replies is wrong usage") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   for (const std::string &endpoint :
        {"ipc://" + (directory.path() / "both.sock").string(), std::string("tcp://127.0.0.1:5999")}) {
     const Finished refused = run_command(serve_at(directory.path() / "data", endpoint, endpoint));
@@ -337,7 +337,7 @@ TEST_CASE("each kind of directory says what it is where it is used as another") 
   WorkerProcess worker;
   worker.start();
   CHECK(worker.stop() == 0);
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string outbox = (directory.path() / "outbox").string();
   CHECK(run_command(worker.send({"--outbox", outbox, "--deadline", "2s", "-"}), jobs_as_json("job", 3)).exit == 75);
   const std::string record = (directory.path() / "record").string();

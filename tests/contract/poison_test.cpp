@@ -59,7 +59,7 @@ bool runs_a_job(const std::filesystem::path &data) {
 } // namespace
 
 TEST_CASE("a job that ends its worker is a dead letter after five runs and every other job has its result") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto poison = directory.path() / "poison";
   const WorkerProcess worker;
   std::string input;
@@ -84,7 +84,7 @@ TEST_CASE("a job that ends its worker is a dead letter after five runs and every
 }
 
 TEST_CASE("a job that ends its worker twice is stored by the third run") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto file = directory.path() / "late";
   const WorkerProcess worker;
   Process sender({.arguments = worker.send({"--deadline", "60s"}), .input = crash_job("late", file, 3)});
@@ -97,7 +97,7 @@ TEST_CASE("a job that ends its worker twice is stored by the third run") {
 }
 
 TEST_CASE("a job that is killed with its worker is run singly once and stored") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto slow = directory.path() / "slow";
   REQUIRE(::mkfifo(slow.c_str(), 0600) == 0); // the handler waits for a reader
   WorkerProcess worker;

@@ -107,7 +107,7 @@ TEST_CASE("as many numbers as may be are added and one more is invalid") {
 }
 
 TEST_CASE("jobs come from a named file and from standard input") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   WorkerProcess worker;
   worker.start();
   const std::string file = (directory.path() / "jobs.jsonl").string();

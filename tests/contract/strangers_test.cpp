@@ -94,7 +94,7 @@ TEST_CASE("a stranger that claims a sender's id and forges its jobs and replies 
   constexpr std::size_t rounds = 10;
   constexpr std::size_t jobs = 50;
   WorkerProcess worker;
-  TempDirectory temp;
+  ScratchDirectory temp;
   const auto outbox = temp.path() / "outbox";
   const Arguments send = worker.send({"--outbox", outbox.string(), "--acknowledgement-timeout", "100ms"});
   CHECK(run_command(send).exit == 0); // makes the outbox
@@ -138,7 +138,7 @@ TEST_CASE("a stranger that claims a sender's id and forges its jobs and replies 
 TEST_CASE("a stranger that knows a sender's id and guesses its jobs cannot have the worker settle them otherwise") {
   constexpr std::size_t jobs = 200;
   WorkerProcess worker;
-  TempDirectory temp;
+  ScratchDirectory temp;
   const auto outbox = temp.path() / "outbox";
   const Arguments send = worker.send({"--outbox", outbox.string(), "--acknowledgement-timeout", "100ms"});
   CHECK(run_command(send).exit == 0); // makes the outbox

@@ -46,7 +46,7 @@ public:
 private:
   [[nodiscard]] std::string config() const { return directory_.path() / "onced.toml"; }
 
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::filesystem::path script_ = directory_.path() / "handler.sh";
 
 public:
@@ -105,7 +105,7 @@ TEST_CASE("a limit of the size of files is a full disk to a worker") {
 }
 
 TEST_CASE("a limit of the size of files is a full disk to a sender with an outbox") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const WorkerProcess worker; // which does not run
   const Finished sent = run_command(
       Process::Options{.arguments = worker.send({"-", "--outbox", directory.path() / "outbox", "--deadline", "10s"}),
@@ -116,7 +116,7 @@ TEST_CASE("a limit of the size of files is a full disk to a sender with an outbo
 }
 
 TEST_CASE("a worker and a sender start with all three standard streams closed") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   WorkerProcess worker;
   const Wrapper closed{"/bin/sh", "-c", "exec \"$@\" 0<&- 1>&- 2>&-", "sh"};
   Process process({.arguments = worker.serve(), .wrapper = closed});
@@ -186,7 +186,7 @@ TEST_CASE("more memory or threads or files than there may be is exit code 71 bef
 TEST_CASE("a sender that may have too few threads or files or too little memory is exit code 71") {
   if (sanitized) return;
   const WorkerProcess worker;
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const Arguments outbox{"-", "--outbox", directory.path() / "outbox", "--deadline", "100ms"};
   for (const Wrapper &wrapper :
        {Wrapper{"/usr/bin/prlimit", "--nofile=64:64"}, Wrapper{"/usr/bin/prlimit", "--as=200000000"}}) {
@@ -198,7 +198,7 @@ TEST_CASE("a sender that may have too few threads or files or too little memory 
 
 TEST_CASE("a worker and a sender that may have too few threads are exit code 71") {
   if (!is_root() || sanitized) return;
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const Wrapper few = as_nobody(directory.path()) + Wrapper{"/usr/bin/prlimit", "--nproc=1"};
   const WorkerProcess worker(directory.path() / "data");
   const Finished refused = run_command(Process::Options{.arguments = worker.serve(), .wrapper = few});

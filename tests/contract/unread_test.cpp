@@ -51,7 +51,7 @@ public:
   }
 
 private:
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   int end_ = -1;
 };
 
@@ -123,7 +123,7 @@ TEST_CASE("a sender whose outputs nobody reads is told to stop") {
 
 TEST_CASE("a stream of events to a FIFO that nobody has opened is refused before the start") {
   const FullPipe pipe;
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::filesystem::path fifo = directory.path() / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
   const WorkerProcess worker;

@@ -183,9 +183,9 @@ private:
 
   void open_directory() {
     close_directory();
-    std::string name = (std::filesystem::temp_directory_path() / "onced-crash-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + name);
-    directory_ = name;
+    ScratchDirectory directory;
+    directory.keep(); // it is looked at where anything is found
+    directory_ = directory.path();
     lab_ = std::make_unique<Lab>(directory_, wrapper_, tally_);
   }
 

@@ -14,11 +14,13 @@
 #include <string>
 #include <vector>
 
+#include "base/child_process.hpp"
 #include "base/directory_kind.hpp"
 #include "damage/trial.hpp"
 #include "rocksdb/durable_mark.hpp"
 #include "support/log_records.hpp"
 #include "support/scene.hpp"
+#include "support/seeds.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -238,16 +240,18 @@ struct LogLine {
 
 // The batches of a log as Debian's ldb reads them: lines that begin with the first sequence number and the count.
 std::vector<LogLine> lines_of_ldb(const fs::path &log) {
-  const std::string command = "ldb dump_wal --header --walfile=" + log.string() + " 2>&1";
-  const std::unique_ptr<FILE, int (*)(FILE *)> pipe(::popen(command.c_str(), "r"), &::pclose);
-  REQUIRE(pipe != nullptr);
+  Pipe pipe = make_pipe().value();
+  const auto ldb = ChildProcess::start({.words = {"ldb", "dump_wal", "--header", "--walfile=" + log.string()},
+                                        .environment = {},
+                                        .output = pipe.writing.number(),
+                                        .errors = pipe.writing.number()});
+  REQUIRE_MESSAGE(ldb.has_value(), "ldb, of Debian's rocksdb-tools, is missing");
+  pipe.writing = Descriptor();
+  ChildOutput output(std::move(pipe.reading));
   std::vector<LogLine> lines;
-  std::array<char, 512> text{};
-  bool begins = true;
-  while (std::fgets(text.data(), static_cast<int>(text.size()), pipe.get()) != nullptr) {
+  while (const auto text = output.next_line(patience_from_now())) {
     LogLine line;
-    if (begins && std::sscanf(text.data(), "%lu,%lu,", &line.first, &line.rows) == 2) lines.push_back(line);
-    begins = std::string_view(text.data()).ends_with('\n');
+    if (std::sscanf(text->c_str(), "%lu,%lu,", &line.first, &line.rows) == 2) lines.push_back(line);
   }
   return lines;
 }
@@ -301,22 +305,21 @@ TEST_CASE("each of several live logs is missed in whatever way it is damaged") {
   damages.push_back({.kind = Damage::Kind::copy, .file = logs[0].parent_path() / "999999.log", .other = logs[0]});
   CHECK(count(check_all(trial, damages), Verdict::refused) == damages.size());
 
-  const auto parameter = [](const char *name, std::size_t otherwise) {
-    const std::string text = scene_parameter(name);
-    return text.empty() ? otherwise : std::stoul(text);
-  };
-  const std::size_t seed = parameter("ONCED_DAMAGE_SEED", 1);
-  std::mt19937_64 random(seed);
+  const std::string asked = scene_parameter("ONCED_DAMAGES");
+  const std::size_t tried_max = asked.empty() ? 30 : std::stoul(asked);
+  const Seed seed = seed_or(1);
+  CAPTURE(seed);
+  std::mt19937_64 random(seed.number);
   std::shuffle(more.begin(), more.end(), random);
-  more.resize(std::min(more.size(), parameter("ONCED_DAMAGES", 30)));
-  std::cout << "seed " << seed << ": ";
+  more.resize(std::min(more.size(), tried_max));
+  std::cout << seed << ": ";
   check_all(trial, more);
 }
 
 TEST_CASE("files of an older self and of another store are missed") {
   const Trial trial(Shape::killed);
   const Trial another(Shape::killed);
-  const TempDirectory older;
+  const ScratchDirectory older;
   fs::copy(trial.original(), older.path(), fs::copy_options::recursive);
   boot_once_more(trial.original());
   using Kind = Damage::Kind;

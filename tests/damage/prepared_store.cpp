@@ -1,6 +1,5 @@
 #include "damage/prepared_store.hpp"
 
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
@@ -8,10 +7,10 @@
 #include <stdexcept>
 #include <string>
 
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/process.hpp"
+#include "support/copy.hpp"
+#include "support/eventually.hpp"
 #include "support/store_harness.hpp"
 
 namespace onced::testing {
@@ -79,7 +78,7 @@ std::size_t count_files(const std::filesystem::path &directory, const std::strin
   return files;
 }
 
-// In the child: never returns.
+// In a copy of this process: never returns.
 [[noreturn]] void write_store(const std::filesystem::path &directory, Shape shape, unsigned stores_before) {
   try {
     StoreHarness harness(directory);
@@ -112,13 +111,6 @@ std::size_t count_files(const std::filesystem::path &directory, const std::strin
   ::_exit(0);
 }
 
-int wait_for(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 } // namespace
 
 std::vector<Acknowledged> acknowledged_jobs(Shape shape) {
@@ -132,25 +124,20 @@ std::vector<Acknowledged> acknowledged_jobs(Shape shape) {
 
 void prepare_store(const std::filesystem::path &directory, Shape shape) {
   static unsigned stores_before = 0;
-  const pid_t child = ::fork();
-  if (child == 0) write_store(directory, shape, stores_before);
+  const ProcessEnd end = do_in_copy([&] { write_store(directory, shape, stores_before); });
   ++stores_before;
-  const int status = wait_for(child);
-  const bool as_asked = shape == Shape::closed ? WIFEXITED(status) && WEXITSTATUS(status) == 0
-                                               : WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-  if (!as_asked) throw std::runtime_error("the store could not be prepared");
+  if (shape == Shape::closed ? !end.is_success() : !end.is_kill())
+    throw std::runtime_error("the store could not be prepared");
 }
 
 void boot_once_more(const std::filesystem::path &directory) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const ProcessEnd end = do_in_copy([&] {
     StoreHarness harness(directory);
     const bool opened = harness.try_open().has_value();
     harness.close();
-    ::_exit(opened ? 0 : 1);
-  }
-  const int status = wait_for(child);
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) throw std::runtime_error("the store could not be opened");
+    if (!opened) ::_exit(1);
+  });
+  if (!end.is_success()) throw std::runtime_error("the store could not be opened");
 }
 
 } // namespace onced::testing

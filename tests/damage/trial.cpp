@@ -1,17 +1,14 @@
 #include "damage/trial.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <span>
-#include <stdexcept>
+#include <utility>
 
-#include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child_process.hpp"
 #include "support/log_records.hpp"
 #include "support/process.hpp"
 
@@ -55,17 +52,6 @@ Finding finding_of(const std::string &line) {
   return {static_cast<Verdict>(line.at(0) - '0'), line.substr(1)};
 }
 
-std::string read_all(int input) {
-  std::string text;
-  std::array<char, 64UL * 1024> buffer{};
-  for (;;) {
-    const ssize_t count = ::read(input, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-}
-
 } // namespace
 
 std::string describe(const Damage &damage) {
@@ -106,31 +92,23 @@ std::vector<Finding> Trial::run(const std::vector<Damage> &damages) const {
 
 // The findings up to the first death, with that.
 std::vector<Finding> Trial::run_until_death(std::span<const Damage> damages) const {
-  const TempDirectory directory;
-  std::array<int, 2> pipe{};
-  if (::pipe2(pipe.data(), O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  const pid_t child = ::fork();
-  if (child == 0) examine_all(damages, directory.path() / "scratch", pipe[1]);
-  ::close(pipe[1]);
-  const std::string output = read_all(pipe[0]);
-  ::close(pipe[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const ScratchDirectory directory;
+  Pipe pipe = make_pipe().value();
+  auto examining =
+      ChildProcess::start_copy([&] { return examine_all(damages, directory.path() / "scratch", pipe.writing); });
+  pipe.writing = Descriptor();
+  ChildOutput output(std::move(pipe.reading));
   std::vector<Finding> findings;
   findings.reserve(damages.size());
-  for (std::size_t at = 0, end = 0; (end = output.find('\n', at)) != std::string::npos; at = end + 1)
-    findings.push_back(finding_of(output.substr(at, end - at)));
-  if (findings.size() < damages.size()) {
-    const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
-                                                : "exit code " + std::to_string(WEXITSTATUS(status));
-    findings.push_back({Verdict::crashed, how});
-  }
+  while (const auto line = output.next_line(MonotonicTime::max()))
+    findings.push_back(finding_of(*line));
+  const ProcessEnd end = examining.value().wait();
+  if (findings.size() < damages.size()) findings.push_back({Verdict::crashed, end.text()});
   return findings;
 }
 
-// In the child: a line for each damage. Never returns.
-void Trial::examine_all(std::span<const Damage> damages, const fs::path &scratch, int output) const {
+// In the copy: a line for each damage. The exit code.
+int Trial::examine_all(std::span<const Damage> damages, const fs::path &scratch, const Descriptor &output) const {
   try {
     for (const Damage &damage : damages) {
       ::alarm(static_cast<unsigned>(patience.count())); // what hangs is killed
@@ -138,13 +116,13 @@ void Trial::examine_all(std::span<const Damage> damages, const fs::path &scratch
       fs::copy(original(), scratch, fs::copy_options::recursive);
       apply(damage, scratch);
       const std::string line = line_of(examine(scratch, jobs_, damage.opening));
-      if (::write(output, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::_exit(1);
+      if (!write_all(output, line)) return 1;
     }
   } catch (const std::exception &error) {
     std::fprintf(stderr, "examining a damaged store: %s\n", error.what());
-    ::_exit(1);
+    return 1;
   }
-  ::_exit(0);
+  return 0;
 }
 
 } // namespace onced::testing

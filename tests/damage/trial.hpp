@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor.hpp"
+#include "base/scratch_directory.hpp"
 #include "damage/examination.hpp"
 #include "damage/prepared_store.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 
@@ -39,10 +40,10 @@ public:
 
 private:
   [[nodiscard]] std::vector<Finding> run_until_death(std::span<const Damage> damages) const;
-  [[noreturn]] void examine_all(std::span<const Damage> damages, const std::filesystem::path &scratch,
-                                int output) const;
+  [[nodiscard]] int examine_all(std::span<const Damage> damages, const std::filesystem::path &scratch,
+                                const Descriptor &output) const;
 
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::vector<Acknowledged> jobs_;
 };
 

@@ -1,4 +1,5 @@
 #include "disk/campaign.hpp"
+#include "support/seeds.hpp"
 
 #include <charconv>
 #include <cstdlib>
@@ -53,15 +54,15 @@ void campaign_of_part(const Workload &workload, const Part &part, const fs::path
     check(*running.front(), notebook, part, tally);
     running.pop_front();
   };
-  const std::uint64_t seeds = number_of_environment("ONCED_DISK_SEEDS", 1);
+  const std::vector<Seed> seeds = testing::seeds(number_of_environment("ONCED_DISK_SEEDS", 1));
   const std::uint64_t only = number_of_environment("ONCED_DISK_STEP", 0);
   const std::uint64_t stride = only != 0 ? 1 : number_of_environment("ONCED_DISK_STRIDE", 1);
   for (std::uint64_t step = 1; step <= steps.steps; step += stride) {
-    for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    for (const Seed seed : seeds) {
       if (only != 0 && step != only) continue;
-      for (TrialOptions options : choose(step, seed, steps.kinds.at(step))) {
+      for (TrialOptions options : choose(step, seed.number, steps.kinds.at(step))) {
         options.plan.step = step;
-        options.plan.seed = seed;
+        options.plan.seed = seed.number;
         if (running.size() == trials_at_once) finish_first();
         running.push_back(std::make_unique<Trial>(workload, part, before, options));
       }

@@ -1,15 +1,11 @@
 #include "disk/trial.hpp"
+#include "support/seeds.hpp"
 
-#include <cerrno>
-#include <csignal>
 #include <exception>
-#include <iostream>
 #include <new>
-#include <stdexcept>
+#include <utility>
 
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace fs = std::filesystem;
@@ -28,35 +24,19 @@ void free_notebook(Notebook *notebook) {
   ::munmap(notebook, sizeof(Notebook));
 }
 
-int wait_for(pid_t process) {
-  int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
-// Forks; what `work` throws is the complaint. A child dies with its parent, and by SIGALRM if it hangs.
-pid_t start(Notebook &notebook, const std::function<void()> &work) {
-  std::cout.flush(); // or the child, if it crashes, says all of it again
-  const pid_t parent = ::getpid();
-  const pid_t process = ::fork();
-  if (process < 0) throw std::runtime_error("cannot fork");
-  if (process > 0) return process;
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(127);
-  ::alarm(trial_seconds_max);
-  try {
-    work();
-  } catch (const std::exception &failure) {
-    notebook.complain(failure.what());
-    ::_exit(1);
-  }
-  ::_exit(0);
-}
-
-std::string how_it_ended(int status) {
-  if (WIFEXITED(status)) return "exit " + std::to_string(WEXITSTATUS(status));
-  return "signal " + std::to_string(WTERMSIG(status));
+// Starts a copy of this process. What `work` throws is the complaint. It ends by SIGALRM if it hangs.
+ChildProcess start(Notebook &notebook, const std::function<void()> &work) {
+  auto copy = ChildProcess::start_copy([&] {
+    ::alarm(trial_seconds_max);
+    try {
+      work();
+    } catch (const std::exception &failure) {
+      notebook.complain(failure.what());
+      return 1;
+    }
+    return 0;
+  });
+  return std::move(copy.value());
 }
 
 } // namespace
@@ -64,12 +44,6 @@ std::string how_it_ended(int status) {
 Trial::Trial(const Workload &workload, Part part, const fs::path &before, const TrialOptions &options)
     : workload_(workload), part_(part), before_(before), options_(options), notebook_(new_notebook(), &free_notebook) {
   process_ = start(*notebook_, [this] { run(); });
-}
-
-Trial::~Trial() {
-  if (process_ <= 0) return;
-  ::kill(process_, SIGKILL);
-  wait_for(process_);
 }
 
 void Trial::run() {
@@ -80,41 +54,39 @@ void Trial::run() {
   fs::create_directory(graveyard);
   if (!before_.empty()) fs::copy(before_, data(), fs::copy_options::recursive);
   notebook.asked = notebook.told = part_.first;
-  notebook.ended = wait_for(start(notebook, [&] {
-    SimulatedDisk disk(root, graveyard, options_.plan, notebook.disk);
-    workload_.play(disk, data(), part_, options_, notebook);
-  }));
+  notebook.ended = start(notebook, [&] {
+                     SimulatedDisk disk(root, graveyard, options_.plan, notebook.disk);
+                     workload_.play(disk, data(), part_, options_, notebook);
+                   }).wait();
   notebook.told_in_run = notebook.told;
   const bool may_die = options_.plan.trouble == Trouble::death || options_.plan.trouble == Trouble::power_cut;
-  const bool died = WIFSIGNALED(notebook.ended) && WTERMSIG(notebook.ended) == SIGKILL && notebook.disk.struck;
-  const bool went_well = WIFEXITED(notebook.ended) && WEXITSTATUS(notebook.ended) == 0;
-  if (notebook.complaint[0] == '\0' && !went_well && !(may_die && died)) notebook.complain("the run crashed");
+  const bool died = notebook.ended.is_kill() && notebook.disk.struck;
+  if (notebook.complaint[0] == '\0' && !notebook.ended.is_success() && !(may_die && died))
+    notebook.complain("the run crashed");
   if (notebook.complaint[0] != '\0' || !options_.checked) return;
   if (options_.second_life) live_again();
   if (notebook.complaint[0] != '\0') return;
-  const int checked = wait_for(start(notebook, [&] { workload_.check(data(), nullptr, options_, notebook); }));
-  if (notebook.complaint[0] == '\0' && checked != 0) notebook.complain("the check: " + how_it_ended(checked));
+  const ProcessEnd checked = start(notebook, [&] { workload_.check(data(), nullptr, options_, notebook); }).wait();
+  if (notebook.complaint[0] == '\0' && !checked.is_success()) notebook.complain("the check: " + checked.text());
 }
 
 void Trial::live_again() {
   Notebook &notebook = *notebook_;
   const DiskPlan plan{
       .trouble = Trouble::power_cut, .step = UINT64_MAX, .seed = options_.plan.seed + options_.plan.step};
-  const int ended = wait_for(start(notebook, [&] {
+  ChildProcess life = start(notebook, [&] {
     SimulatedDisk disk(directory_.path() / "disk", directory_.path() / "graveyard", plan, notebook.second_disk);
     disk.remember(notebook.disk);
     workload_.check(data(), disk.environment(), options_, notebook);
     disk.cut();
-  }));
-  const bool cut = WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL;
-  if (notebook.complaint[0] == '\0' && !cut) notebook.complain("the second life: " + how_it_ended(ended));
+  });
+  const ProcessEnd end = life.wait();
+  if (notebook.complaint[0] == '\0' && !end.is_kill()) notebook.complain("the second life: " + end.text());
 }
 
 const Notebook &Trial::finish() {
-  if (process_ <= 0) return *notebook_;
-  const int status = wait_for(process_);
-  process_ = -1;
-  if (notebook_->complaint[0] == '\0' && status != 0) notebook_->complain("the trial: " + how_it_ended(status));
+  const ProcessEnd end = process_.wait();
+  if (notebook_->complaint[0] == '\0' && !end.is_success()) notebook_->complain("the trial: " + end.text());
   return *notebook_;
 }
 
@@ -122,10 +94,10 @@ std::string Trial::describe() const {
   const DiskPlan &plan = options_.plan;
   return std::string(workload_.name) + " from action " + std::to_string(part_.first) + ", step " +
          std::to_string(plan.step) + " of trouble " + std::to_string(static_cast<int>(plan.trouble)) +
-         (plan.lasting ? " (lasting)" : "") + (plan.garbage ? " (garbage)" : "") + ", seed " +
-         std::to_string(plan.seed) + ": " + notebook_->disk.struck_at.data() + "; asked " +
+         (plan.lasting ? " (lasting)" : "") + (plan.garbage ? " (garbage)" : "") +
+         ", ONCED_TEST_SEED=" + std::to_string(plan.seed) + ": " + notebook_->disk.struck_at.data() + "; asked " +
          std::to_string(notebook_->asked) + ", told " + std::to_string(notebook_->told_in_run) +
-         ", the run ended with " + how_it_ended(notebook_->ended) + "; " + notebook_->complaint.data();
+         ", the run ended with " + notebook_->ended.text() + "; " + notebook_->complaint.data();
 }
 
 } // namespace onced::testing

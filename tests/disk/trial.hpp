@@ -9,11 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/types.h>
-
+#include "base/child_process.hpp"
+#include "base/scratch_directory.hpp"
 #include "disk/simulated_disk.hpp"
 #include "onced/store.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 
@@ -26,7 +25,7 @@ struct Notebook {
   std::uint64_t told_in_run = 0; // that many when the run ended; the check goes on
   std::uint64_t lost = 0;        // of those told, how many are not there
   bool refused = false;          // the opening after a cut with garbage was refused, as it may be
-  int ended = 0;                 // how the process that played ended, as of waitpid
+  ProcessEnd ended{0};           // of the process that played
   std::array<char, 4096> complaint{};
 
   void complain(std::string_view text) { text.copy(complaint.data(), complaint.size() - 1); }
@@ -68,7 +67,7 @@ public:
   // Starts it. The workload outlives the trial. It begins with a copy of `before`, where the actions before the part
   // are done; empty: with nothing.
   Trial(const Workload &workload, Part part, const std::filesystem::path &before, const TrialOptions &options);
-  ~Trial();
+  ~Trial() = default;
   Trial(const Trial &) = delete;
   Trial &operator=(const Trial &) = delete;
 
@@ -88,9 +87,9 @@ private:
   Part part_;
   std::filesystem::path before_;
   TrialOptions options_;
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::unique_ptr<Notebook, void (*)(Notebook *)> notebook_;
-  pid_t process_ = -1;
+  ChildProcess process_;
 };
 
 } // namespace onced::testing

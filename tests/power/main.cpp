@@ -14,15 +14,15 @@
 #include <string_view>
 #include <vector>
 
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child_process.hpp"
+#include "base/scratch_directory.hpp"
 #include "power/cuts.hpp"
 #include "power/submitter.hpp"
-#include "support/temp_directory.hpp"
 
 using namespace onced::testing;
+using onced::ScratchDirectory;
 
 namespace {
 
@@ -171,28 +171,25 @@ int campaign(const Options &options, const std::filesystem::path &directory) {
 
 // Runs the campaign in a child, so that its directory goes away however it ends; the mounts go with the child.
 int supervise(const Options &options) {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   sigset_t awaited;
   sigemptyset(&awaited);
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP})
     sigaddset(&awaited, signal);
   sigset_t before;
   ::pthread_sigmask(SIG_BLOCK, &awaited, &before);
-  const pid_t parent = ::getpid();
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() != parent) ::_exit(exit_broken);
+  auto copy = onced::ChildProcess::start_copy([&] {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     const int code = campaign(options, directory.path());
     std::cout.flush();
-    ::_exit(code);
+    return code;
+  });
+  onced::ChildProcess &child = copy.value();
+  while (!child.has_ended()) {
+    if (::sigwaitinfo(&awaited, nullptr) != SIGCHLD) child.kill();
   }
-  int status = 0;
-  while (::waitpid(child, &status, WNOHANG) == 0) {
-    if (::sigwaitinfo(&awaited, nullptr) != SIGCHLD) ::kill(child, SIGKILL);
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  const onced::ProcessEnd end = child.wait();
+  return end.exit_code().value_or(128 + end.signal().value_or(0));
 }
 
 int cut_power(const std::vector<std::string> &arguments) {

@@ -26,7 +26,7 @@ PLAN = ROOT / "tools/rehearsals/demo/plan.toml"
 ONCED = os.path.abspath(os.environ.get("ONCED_COMMAND", "build/release/onced"))
 RENDER = os.path.abspath(os.environ.get("RENDER_PAGE", "build/release/render_page"))
 PATIENCE_S = 240
-SEED = 20261130
+SEED = int(os.environ.get("ONCED_TEST_SEED", "20261130"))
 EDITS_OF_A_KIND = 3
 FILES = ("record.json", "record.html", "evidence.csv", "plan.toml", "jobs.jsonl")
 MAY_BE_SKIPPED = ("store unavailable", "power loss")
@@ -477,7 +477,7 @@ class Demo(unittest.TestCase):
     def test_an_edit_of_the_record_is_found_and_its_place_is_named(self):
         path = self.copied()
         for kind, place, value, words in Edits(self.record, random.Random(SEED)).drawn():
-            with self.subTest(kind=kind, place=shown(place), value=value, seed=SEED):
+            with self.subTest(kind=kind, place=shown(place), value=value, ONCED_TEST_SEED=SEED):
                 (path / "record.json").write_text(json.dumps(edited(self.record, place, value)))
                 ended = rehearse("--verify", path)
                 self.assertEqual(1, ended.returncode, ended.stderr)
@@ -487,13 +487,14 @@ class Demo(unittest.TestCase):
     def test_an_edit_of_a_file_beside_it_is_found(self):
         draw = random.Random(SEED)
         for name in FILES[1:]:
-            path = self.copied()
-            content = bytearray((path / name).read_bytes())
-            content[draw.randrange(len(content))] ^= 1 << draw.randrange(7)
-            (path / name).write_bytes(content)
-            ended = rehearse("--verify", path)
-            self.assertEqual(1, ended.returncode, ended.stderr)
-            self.assertEqual([name], [problem.split(":")[0] for problem in problems_of(ended)][:1])
+            with self.subTest(name=name, ONCED_TEST_SEED=SEED):
+                path = self.copied()
+                content = bytearray((path / name).read_bytes())
+                content[draw.randrange(len(content))] ^= 1 << draw.randrange(7)
+                (path / name).write_bytes(content)
+                ended = rehearse("--verify", path)
+                self.assertEqual(1, ended.returncode, ended.stderr)
+                self.assertEqual([name], [problem.split(":")[0] for problem in problems_of(ended)][:1])
 
     def test_a_file_that_is_cut_or_random_or_gone_is_refused_with_a_message(self):
         draw = random.Random(SEED)
@@ -501,7 +502,7 @@ class Demo(unittest.TestCase):
                    "random": lambda bytes_: draw.randbytes(len(bytes_)), "deep": lambda bytes_: b"[" * 100_000, "gone": None}
         for damage, damaged in damages.items():
             for names in ((name,) for name in FILES) if damage != "random" else (*((name,) for name in FILES), FILES):
-                with self.subTest(damage=damage, names=names, seed=SEED):
+                with self.subTest(damage=damage, names=names, ONCED_TEST_SEED=SEED):
                     path = self.copied()
                     for name in names:
                         content = (path / name).read_bytes()
@@ -539,9 +540,10 @@ class Demo(unittest.TestCase):
         draw = random.Random(SEED)
         for name in ("record.json", "plan.toml", "jobs.jsonl"):
             for content in (b"", draw.randbytes(2000)):
-                path = self.copied()
-                (path / name).write_bytes(content)
-                self.assert_refused(rehearse("--rerun", path), (name,))
+                with self.subTest(name=name, bytes=len(content), ONCED_TEST_SEED=SEED):
+                    path = self.copied()
+                    (path / name).write_bytes(content)
+                    self.assert_refused(rehearse("--rerun", path), (name,))
 
     # --- What cannot be played --------------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ class External(unittest.TestCase):
         for name in demo_test.FILES:
             (path / name).write_bytes((self.path / name).read_bytes())
         for kind, place, value, words in Edits(self.record, random.Random(SEED)).drawn():
-            with self.subTest(kind=kind, place=shown(place), value=value, seed=SEED):
+            with self.subTest(kind=kind, place=shown(place), value=value, ONCED_TEST_SEED=SEED):
                 (path / "record.json").write_text(json.dumps(edited(self.record, place, value)))
                 ended = rehearse("--verify", path)
                 self.assertEqual(1, ended.returncode, ended.stderr)

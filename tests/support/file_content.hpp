@@ -20,4 +20,9 @@ namespace onced::testing {
   return static_cast<std::size_t>(std::count(content.begin(), content.end(), '\n'));
 }
 
+// How many entries a folder has.
+[[nodiscard]] inline std::ptrdiff_t files_in(const std::filesystem::path &folder) {
+  return std::distance(std::filesystem::directory_iterator(folder), {});
+}
+
 } // namespace onced::testing

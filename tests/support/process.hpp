@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include "base/child_process.hpp"
 #include "support/eventually.hpp"
 
 namespace onced::testing {
@@ -37,7 +38,7 @@ public:
 
   explicit Process(const Options &options);
   // Kills it, if it still runs.
-  ~Process();
+  ~Process() = default;
   Process(const Process &) = delete;
   Process &operator=(const Process &) = delete;
 
@@ -60,21 +61,17 @@ public:
   // kill -9, and waits.
   void kill_now();
 
-  [[nodiscard]] pid_t id() const { return process_; }
+  [[nodiscard]] pid_t id() const { return process_.id(); }
 
 private:
-  void run(const Options &options, int input, int output) const;
-  bool read_more();
   [[nodiscard]] std::string story() const;
   [[noreturn]] void give_up(const std::string &waited_for) const;
 
   std::string command_line_;
-  pid_t process_ = -1; // -1: waited for
-  std::optional<int> status_;
-  int input_ = -1;
-  int output_ = -1;
-  int errors_ = -1;
-  std::string unread_;
+  Descriptor input_;
+  ChildOutput output_;
+  Descriptor errors_; // a file
+  ChildProcess process_;
 };
 
 } // namespace onced::testing

@@ -3,8 +3,8 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/scratch_directory.hpp"
 #include "rehearsal/disk.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 
@@ -26,7 +26,7 @@ public:
   void free() const { disk_.value().free(); }
 
 private:
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::optional<rehearsal::SmallDisk> disk_;
 };
 

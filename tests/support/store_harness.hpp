@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/scratch_directory.hpp"
 #include "onced/digest.hpp"
 #include "onced/handler.hpp"
 #include "onced/job.hpp"
 #include "onced/store.hpp"
 #include "support/job_bytes.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 
@@ -79,7 +79,7 @@ class StoreHarness {
 public:
   StoreHarness() { options.directory = directory.path(); }
   // In a directory that outlives the harness: for a process that will be killed, and cannot clean up.
-  explicit StoreHarness(const std::filesystem::path &borrowed) : directory(borrowed) {
+  explicit StoreHarness(const std::filesystem::path &borrowed) : directory(ScratchDirectory::borrowed(borrowed)) {
     options.directory = directory.path();
   }
 
@@ -123,7 +123,7 @@ public:
     return std::move(*got);
   }
 
-  TempDirectory directory;
+  ScratchDirectory directory;
   ManualClock clock;
   SeededRandom random{1};
   Handlers handlers = built_in_handlers();

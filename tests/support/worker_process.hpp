@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "base/scratch_directory.hpp"
 #include "support/command.hpp"
 #include "support/process.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 
@@ -53,7 +53,7 @@ public:
   [[nodiscard]] Arguments serve(const Arguments &more = {}) const;
 
 private:
-  TempDirectory directory_;
+  ScratchDirectory directory_;
   std::filesystem::path data_;
   OwnPort jobs_port_;
   OwnPort replies_port_;

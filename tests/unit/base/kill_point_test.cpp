@@ -3,9 +3,7 @@
 #include "onced/kill_point.hpp"
 
 #include <atomic>
-#include <csignal>
 #include <cstdint>
-#include <iostream>
 #include <new>
 #include <string>
 #include <thread>
@@ -13,15 +11,17 @@
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/copy.hpp"
 #include "support/document.hpp"
 
 namespace {
 
 using onced::KillPoint;
 using onced::KillSwitch;
+using onced::ProcessEnd;
+using onced::testing::do_in_copy;
 
 // A counter that outlives the child that counts.
 class SharedCounter {
@@ -43,28 +43,6 @@ private:
   void *memory_;
   std::atomic<std::uint64_t> *counter_ = nullptr;
 };
-
-// Runs `body` in a child that then exits with 0, and returns its wait status.
-template <class Body> int status_of_child(const Body &body) {
-  std::cout.flush(); // else the child may print again what the parent has buffered
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    body();
-    _exit(0);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return status;
-}
-
-bool was_killed(int status) {
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
-}
-
-bool exited_well(int status) {
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 void arrive_from_threads(KillSwitch &kill_switch, int threads, int arrivals_each) {
   std::vector<std::thread> running;
@@ -88,12 +66,12 @@ TEST_CASE("every kill point is read by its name and fires there only") {
     auto kill_switch = KillSwitch::parse(std::string(onced::name_of(named)) + ":1");
     REQUIRE(kill_switch.has_value());
 
-    CHECK(was_killed(status_of_child([&] { kill_switch->arrive(named); })));
-    CHECK(exited_well(status_of_child([&] {
-      for (std::size_t other = 0; other < onced::kill_point_names.size(); ++other) {
-        if (other != index) kill_switch->arrive(static_cast<KillPoint>(other));
-      }
-    })));
+    CHECK(do_in_copy([&] { kill_switch->arrive(named); }).is_kill());
+    CHECK(do_in_copy([&] {
+            for (std::size_t other = 0; other < onced::kill_point_names.size(); ++other) {
+              if (other != index) kill_switch->arrive(static_cast<KillPoint>(other));
+            }
+          }).is_success());
   }
 }
 
@@ -130,25 +108,25 @@ TEST_CASE("the process is killed at exactly the arrival that was named") {
     SharedCounter shared;
     auto kill_switch = KillSwitch::parse("worker.before-commit:" + std::to_string(last));
     REQUIRE(kill_switch.has_value());
-    const int status = status_of_child([&] {
+    const ProcessEnd end = do_in_copy([&] {
       for (int arrival = 0; arrival < 10; ++arrival) {
         kill_switch->arrive(KillPoint::worker_before_commit);
         shared.add();
       }
     });
-    CHECK(was_killed(status));
+    CHECK(end.is_kill());
     CHECK(shared.value() == last - 1);
   }
 }
 
 TEST_CASE("arrivals are counted over all threads together") {
   KillSwitch one_more_than_come(KillPoint::worker_parsed, 4001);
-  CHECK(exited_well(status_of_child([&] { arrive_from_threads(one_more_than_come, 8, 500); })));
+  CHECK(do_in_copy([&] { arrive_from_threads(one_more_than_come, 8, 500); }).is_success());
   KillSwitch as_many_as_come(KillPoint::worker_parsed, 4000);
-  CHECK(was_killed(status_of_child([&] { arrive_from_threads(as_many_as_come, 8, 500); })));
+  CHECK(do_in_copy([&] { arrive_from_threads(as_many_as_come, 8, 500); }).is_kill());
 }
 
 TEST_CASE("a switch that is not set never fires") {
   KillSwitch unset;
-  CHECK(exited_well(status_of_child([&] { arrive_from_threads(unset, 2, 1000); })));
+  CHECK(do_in_copy([&] { arrive_from_threads(unset, 2, 1000); }).is_success());
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "onced/random.hpp"
+#include "support/seeds.hpp"
 #include "unit/job/support.hpp"
 
 // The canonical form of single values; the vectors hold more cases. These tests do not show that another implementation
@@ -242,9 +243,9 @@ private:
 
 TEST_CASE("spellings of one value have one canonical form and it is its own") {
   JobParser parser;
-  for (std::uint64_t seed = 1; seed <= 3000; ++seed) {
+  for (const Seed seed : seeds(3000)) {
     CAPTURE(seed);
-    const auto [left, right] = Spellings(seed).value(0);
+    const auto [left, right] = Spellings(seed.number).value(0);
     const Bytes form(parser.canonical(left).value_or("left refused"));
     REQUIRE(form != "left refused");
     REQUIRE(parser.canonical(right).value_or("right refused") == form);
@@ -253,7 +254,9 @@ TEST_CASE("spellings of one value have one canonical form and it is its own") {
 }
 
 TEST_CASE("random and mutated bytes are read or refused and leave the parser usable") {
-  SeededRandom random(7);
+  const Seed seed = seed_or(7);
+  CAPTURE(seed);
+  SeededRandom random(seed.number);
   JobParser parser;
   Job job;
   for (int round = 0; round < 20'000; ++round) {

@@ -11,8 +11,11 @@
 #include <doctest/doctest.h>
 
 #include "onced/random.hpp"
+#include "support/seeds.hpp"
 
 using namespace onced;
+using testing::Seed;
+using testing::seeds;
 
 namespace {
 
@@ -201,21 +204,21 @@ TEST_CASE("the integer fits from the least to the greatest of 64 bits") {
 }
 
 TEST_CASE("random sums are the nearest double by an independent reckoning") {
-  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+  for (const Seed seed : seeds(4000)) {
     CAPTURE(seed);
-    SeededRandom random(seed);
+    SeededRandom random(seed.number);
     std::vector<double> values(1 + random.next() % 12);
     for (double &value : values) {
-      value = random_double(random, seed % 3 == 0);
+      value = random_double(random, seed.number % 3 == 0);
     }
     REQUIRE(is_nearest(values, rounded(values)));
   }
 }
 
 TEST_CASE("random sums with their negatives cancel to what is left") {
-  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+  for (const Seed seed : seeds(500)) {
     CAPTURE(seed);
-    SeededRandom random(seed);
+    SeededRandom random(seed.number);
     ExactSum sum;
     const double rest = random_double(random, true);
     std::vector<double> values(50);

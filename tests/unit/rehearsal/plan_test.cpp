@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support/temp_directory.hpp"
+#include "base/scratch_directory.hpp"
 
 namespace onced::rehearsal {
 namespace {
@@ -177,7 +177,7 @@ TEST_CASE("a seed file without a job in every line is refused") {
 }
 
 TEST_CASE("a plan is read from its file with the seeds beside it") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   const auto path = directory.path() / "plan.toml";
   CHECK(read_plan(path, known).error().code == ErrorCode::not_found);
   std::ofstream(path) << with(sequential);

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/directory_kind.hpp"
+#include "base/scratch_directory.hpp"
 #include "onced/digest.hpp"
 #include "rocksdb/durable_mark.hpp"
 #include "support/document.hpp"
 #include "support/file_content.hpp"
 #include "support/store_harness.hpp"
-#include "support/temp_directory.hpp"
 
 using namespace onced;
 using namespace onced::rocks;
@@ -20,13 +20,13 @@ using namespace onced::testing;
 
 namespace {
 
-MarkContent read_again(const TempDirectory &directory) {
+MarkContent read_again(const ScratchDirectory &directory) {
   const auto mark = DurableMark::open(directory.path(), store_mark_name, true);
   REQUIRE(mark.has_value());
   return mark->content();
 }
 
-Result<DurableMark> create(const TempDirectory &directory, MarkContent content = {}) {
+Result<DurableMark> create(const ScratchDirectory &directory, MarkContent content = {}) {
   return DurableMark::create(directory.path(), store_mark_name, std::move(content));
 }
 
@@ -51,7 +51,7 @@ MarkContent example() {
 } // namespace
 
 TEST_CASE("the mark is as the page on storage says") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(create(directory, example()).has_value());
   const std::string content = content_of(directory.path() / store_mark_name);
   REQUIRE(content.size() == 6656);
@@ -68,7 +68,7 @@ TEST_CASE("the mark is as the page on storage says") {
 }
 
 TEST_CASE("to a program of before the mark is an empty one of its own") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(create(directory, example()).has_value());
   const std::string content = content_of(directory.path() / store_mark_name);
   CHECK(content.substr(0, 16) == std::string("onced mark 2\0\0\0\n", 16));
@@ -76,7 +76,7 @@ TEST_CASE("to a program of before the mark is an empty one of its own") {
 }
 
 TEST_CASE("a mark that is read again says what it said") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   auto mark = create(directory, example());
   REQUIRE(mark.has_value());
   mark->advance(140);
@@ -96,7 +96,7 @@ TEST_CASE("a mark that is read again says what it said") {
 }
 
 TEST_CASE("a log that is followed by another is complete as far as it is known to be synced") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   auto mark = create(directory, example());
   REQUIRE(mark.has_value());
   mark->begin_log(18, 151);
@@ -113,7 +113,7 @@ TEST_CASE("a log that is followed by another is complete as far as it is known t
 }
 
 TEST_CASE("the newest complete logs are remembered") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   auto mark = create(directory, {.identity = {},
                                  .boot = 1,
                                  .newest = {.number = 1, .first = 1, .last = 0},
@@ -136,7 +136,7 @@ TEST_CASE("the newest complete logs are remembered") {
 }
 
 TEST_CASE("marks of older forms are read") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto path = directory.path() / store_mark_name;
   const std::string first("onced mark 1\0\0\0\n\x07\0\0\0\0\0\0\0", 24);
   std::ofstream(path, std::ios::binary) << first;
@@ -153,7 +153,7 @@ TEST_CASE("marks of older forms are read") {
 }
 
 TEST_CASE("threads that raise it together leave the highest") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   auto mark = create(directory);
   REQUIRE(mark.has_value());
   std::vector<std::thread> threads;
@@ -171,7 +171,7 @@ TEST_CASE("threads that raise it together leave the highest") {
 }
 
 TEST_CASE("a file that is no mark is refused and a missing one not found") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto absent = DurableMark::open(directory.path(), store_mark_name, false);
   REQUIRE(!absent.has_value());
   CHECK(absent.error().code == ErrorCode::not_found);
@@ -186,7 +186,7 @@ TEST_CASE("a file that is no mark is refused and a missing one not found") {
 }
 
 TEST_CASE("a flipped bit in a record of the mark and a mark of any other length are refused") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(create(directory, example()).has_value());
   const auto path = directory.path() / store_mark_name;
   const std::string whole = content_of(path);
@@ -212,7 +212,7 @@ TEST_CASE("a flipped bit in a record of the mark and a mark of any other length 
 }
 
 TEST_CASE("an unfinished draft of a mark is no mark and does not stand in the way") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   std::ofstream(directory.path() / "durable.mark.new") << "half";
   CHECK(!DurableMark::open(directory.path(), store_mark_name, false).has_value());
   CHECK(create(directory).has_value());

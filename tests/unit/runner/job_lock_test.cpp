@@ -12,18 +12,19 @@
 
 #include <doctest/doctest.h>
 
-#include "support/temp_directory.hpp"
+#include "base/scratch_directory.hpp"
+#include "support/file_content.hpp"
 
 using onced::ErrorCode;
+using onced::ScratchDirectory;
 using onced::runner::JobLocks;
 using onced::runner::lock_is_free;
 using onced::runner::remove_lock;
 using onced::runner::take_lock;
 using onced::testing::files_in;
-using onced::testing::TempDirectory;
 
 TEST_CASE("a lock is free until it is taken and again once it is given up") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto file = directory.path() / "job";
   CHECK(lock_is_free(file).value());
   CHECK_FALSE(std::filesystem::exists(file));
@@ -38,7 +39,7 @@ TEST_CASE("a lock is free until it is taken and again once it is given up") {
 }
 
 TEST_CASE("a file is removed only while nobody holds its lock") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto file = directory.path() / "job";
   {
     const auto lock = take_lock(file);
@@ -51,7 +52,7 @@ TEST_CASE("a file is removed only while nobody holds its lock") {
 }
 
 TEST_CASE("a folder that is not there is an error for who takes a lock in it") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto file = directory.path() / "absent" / "job";
   const auto lock = take_lock(file);
   REQUIRE_FALSE(lock.has_value());
@@ -60,7 +61,7 @@ TEST_CASE("a folder that is not there is an error for who takes a lock in it") {
 }
 
 TEST_CASE("a lock that was taken while its file is being removed is seen by who asks") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto file = directory.path() / "job";
   std::atomic<bool> over{false};
   std::thread remover([&] {
@@ -80,7 +81,7 @@ TEST_CASE("a lock that was taken while its file is being removed is seen by who 
 }
 
 TEST_CASE("the folder of all locks keeps the files that are held and loses each once it is let go") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   JobLocks locks(directory.path() / "locks");
   REQUIRE(locks.prepare().has_value());
   std::vector<std::optional<onced::Descriptor>> held;
@@ -106,7 +107,7 @@ TEST_CASE("the folder of all locks keeps the files that are held and loses each 
 }
 
 TEST_CASE("what an earlier process has left in the folder goes at the start or once it is let go") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto old_lock = take_lock(directory.path() / "held");
   { const auto left = take_lock(directory.path() / "left"); }
   JobLocks locks(directory.path());

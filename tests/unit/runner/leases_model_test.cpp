@@ -4,6 +4,7 @@
 // types, and that `next_due` is when something happens. A failure shows its seed, which repeats it. Not verified here:
 // several threads, and the store.
 #include "runner/leases.hpp"
+#include "support/seeds.hpp"
 
 #include <algorithm>
 #include <array>
@@ -23,6 +24,8 @@ using onced::MonotonicTime;
 using onced::runner::FencingToken;
 using onced::runner::LeaseOptions;
 using onced::runner::Leases;
+using onced::testing::Seed;
+using onced::testing::seeds;
 using Added = Leases::Added;
 using Obstacle = Leases::Obstacle;
 using Settlement = Leases::Settlement;
@@ -457,9 +460,9 @@ void History::finish() {
 } // namespace
 
 TEST_CASE("random histories agree with a simple model") {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (const Seed seed : seeds(20)) {
     CAPTURE(seed);
-    History history(seed);
+    History history(seed.number);
     for (int step = 0; step < 3000; ++step)
       history.step();
     history.finish();

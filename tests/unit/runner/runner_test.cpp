@@ -168,7 +168,7 @@ public:
               store::Received::Answer::job);
   }
 
-  TempDirectory directory;
+  ScratchDirectory directory;
   std::shared_ptr<Faults> faults = std::make_shared<Faults>();
   SteppedClock clock;
   SeededRandom random{7};

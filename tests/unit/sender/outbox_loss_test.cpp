@@ -11,11 +11,11 @@
 
 #include <doctest/doctest.h>
 
+#include "base/scratch_directory.hpp"
 #include "onced/digest.hpp"
 #include "support/file_content.hpp"
 #include "support/log_records.hpp"
 #include "support/raw_database.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 namespace {
@@ -32,7 +32,7 @@ SenderId lost_sender() {
 }
 
 struct LossScene {
-  TempDirectory temp;
+  ScratchDirectory temp;
   fs::path directory = temp.path() / "outbox";
 
   Result<std::uint64_t> jobs_found(bool accept_loss = false) const {

@@ -12,11 +12,11 @@
 #include <doctest/doctest.h>
 
 #include "base/messagepack.hpp"
+#include "base/scratch_directory.hpp"
 #include "onced/digest.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/file_content.hpp"
 #include "support/raw_database.hpp"
-#include "support/temp_directory.hpp"
 
 namespace onced::testing {
 namespace {
@@ -46,7 +46,7 @@ std::vector<OutboxJob> jobs_from_to(std::uint64_t first, std::uint64_t last) {
 }
 
 struct OutboxScene {
-  TempDirectory temp;
+  ScratchDirectory temp;
   std::filesystem::path directory = temp.path() / "outbox";
   std::shared_ptr<Faults> faults = std::make_shared<Faults>();
   std::unique_ptr<Outbox> outbox;

@@ -8,17 +8,17 @@
 
 #include <doctest/doctest.h>
 
+#include "base/scratch_directory.hpp"
 #include "onced/sender.hpp"
 #include "sender/outbox.hpp"
 #include "support/faulty_environment.hpp"
-#include "support/temp_directory.hpp"
 #include "unit/sender/fake_worker.hpp"
 
 namespace onced::testing {
 namespace {
 
 struct SenderScene {
-  TempDirectory temp;
+  ScratchDirectory temp;
   FakeWorker worker;
   SystemClock clock;
   SystemRandom random;

@@ -47,7 +47,7 @@ TEST_CASE("more bytes than the burst are let through once and waited for after")
 }
 
 TEST_CASE("dead letters beyond their allowance are busy while jobs are stored and are taken later") {
-  TempDirectory directory;
+  ScratchDirectory directory;
   ManualClock clock;
   SeededRandom random(7);
   StoreOptions options;

@@ -478,10 +478,11 @@ TEST_CASE("a change that dies before its commit did nothing and after it did eve
       CHECK(harness.commit_one(later_job()).outcome == Outcome::invalid);
       const DeadLetterId id = harness.only_letter().id;
       harness.close();
-      const int status = play("scene: change a dead letter and die", {{"SCENE_CHANGE", change},
-                                                                      {"SCENE_KILL", "worker." + when + "-change:1"},
-                                                                      {"SCENE_DIRECTORY", harness.directory.path()}});
-      REQUIRE(was_killed(status));
+      const ProcessEnd end =
+          play("scene: change a dead letter and die", {{"SCENE_CHANGE", change},
+                                                       {"SCENE_KILL", "worker." + when + "-change:1"},
+                                                       {"SCENE_DIRECTORY", harness.directory.path()}});
+      REQUIRE(end.is_kill());
       harness.open();
       const bool done = when == "after";
       CHECK(harness.counts().dead_letters == (done ? 0U : 1U));

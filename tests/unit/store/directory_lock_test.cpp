@@ -6,10 +6,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/scratch_directory.hpp"
 #include "onced/store.hpp"
 #include "support/scene.hpp"
 #include "support/store_harness.hpp"
-#include "support/temp_directory.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -32,7 +32,7 @@ TEST_CASE("scene: hold the lock until killed" * doctest::skip()) {
 }
 
 TEST_CASE("a directory that another process holds is refused with that process named") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   Scene holder("scene: hold the lock until killed",
                {{"SCENE_DIRECTORY", directory.path()}, {"SCENE_MODE", "exclusive"}});
   REQUIRE(holder.wait_for(directory.path() / "held"));
@@ -46,12 +46,12 @@ TEST_CASE("a directory that another process holds is refused with that process n
     CHECK(!refused.error().remedy.empty());
   }
   holder.kill_now();
-  CHECK(was_killed(holder.wait()));
+  CHECK(holder.wait().is_kill());
   CHECK(DirectoryLock::take(directory.path(), Mode::exclusive).has_value());
 }
 
 TEST_CASE("two readers share a directory and keep a worker out until they have ended") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   { const auto made = DirectoryLock::take(directory.path(), Mode::exclusive); }
   Scene reader("scene: hold the lock until killed", {{"SCENE_DIRECTORY", directory.path()}, {"SCENE_MODE", "shared"}});
   REQUIRE(reader.wait_for(directory.path() / "held"));
@@ -61,12 +61,12 @@ TEST_CASE("two readers share a directory and keep a worker out until they have e
   CHECK(refused.error().code == ErrorCode::locked);
   CHECK(refused.error().cause.find("reading") != std::string::npos);
   reader.kill_now();
-  CHECK(was_killed(reader.wait()));
+  CHECK(reader.wait().is_kill());
   CHECK(DirectoryLock::take(directory.path(), Mode::exclusive).has_value());
 }
 
 TEST_CASE("a lock ends with its object and moves with it") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   auto first = DirectoryLock::take(directory.path(), Mode::exclusive);
   REQUIRE(first.has_value());
   {
@@ -77,7 +77,7 @@ TEST_CASE("a lock ends with its object and moves with it") {
 }
 
 TEST_CASE("taking it for a worker makes the directory and its parents with mode 0700") {
-  const TempDirectory parent;
+  const ScratchDirectory parent;
   const auto directory = parent.path() / "a" / "b";
   const auto lock = DirectoryLock::take(directory, Mode::exclusive);
   REQUIRE(lock.has_value());
@@ -91,7 +91,7 @@ TEST_CASE("taking it for a worker makes the directory and its parents with mode 
 }
 
 TEST_CASE("a reader makes nothing and says what is not there") {
-  const TempDirectory parent;
+  const ScratchDirectory parent;
   const auto directory = parent.path() / "absent";
   const auto refused = DirectoryLock::take(directory, Mode::shared);
   REQUIRE(!refused.has_value());
@@ -100,7 +100,7 @@ TEST_CASE("a reader makes nothing and says what is not there") {
 }
 
 TEST_CASE("a path that cannot be a directory is refused") {
-  const TempDirectory parent;
+  const ScratchDirectory parent;
   std::ofstream(parent.path() / "file") << "x";
   const auto refused = DirectoryLock::take(parent.path() / "file", Mode::exclusive);
   REQUIRE(!refused.has_value());
@@ -108,7 +108,7 @@ TEST_CASE("a path that cannot be a directory is refused") {
 }
 
 TEST_CASE("a directory that others may write is refused with the command that makes it right") {
-  const TempDirectory parent;
+  const ScratchDirectory parent;
   for (const mode_t mode : {0770U, 0707U, 0777U, 01777U, 02770U}) {
     CAPTURE(mode);
     const auto directory = parent.path() / std::to_string(mode);
@@ -135,7 +135,7 @@ TEST_CASE("a directory of another user is refused with the command that makes it
     MESSAGE("skipped: giving a directory to another user takes root");
     return;
   }
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   REQUIRE(::chown(directory.path().c_str(), 65534, 65534) == 0);
   const auto refused = DirectoryLock::take(directory.path(), Mode::exclusive);
   REQUIRE(!refused.has_value());
@@ -151,8 +151,8 @@ TEST_CASE("a link in the directory is refused wherever it points and is not foll
         "handler-locks", "db/LOCK", "db/CURRENT", "db/000004.log", "handler-locks/lock", "operators/control.sock"}) {
     for (const Mode mode : {Mode::exclusive, Mode::shared}) {
       CAPTURE(name);
-      const TempDirectory directory;
-      const TempDirectory outside;
+      const ScratchDirectory directory;
+      const ScratchDirectory outside;
       { const auto made = DirectoryLock::take(directory.path(), Mode::exclusive); }
       const auto target = outside.path() / "target";
       std::ofstream(target) << "precious";
@@ -173,7 +173,7 @@ TEST_CASE("a link in the directory is refused wherever it points and is not foll
 TEST_CASE("what is neither a file nor a folder is refused and a pipe is not waited for") {
   for (const char *name : {"onced.lock", "durable.mark", "rocksdb.log", "db/LOCK"}) {
     CAPTURE(name);
-    const TempDirectory directory;
+    const ScratchDirectory directory;
     std::filesystem::create_directories((directory.path() / name).parent_path());
     REQUIRE(::mkfifo((directory.path() / name).c_str(), 0600) == 0);
     const auto refused = DirectoryLock::take(directory.path(), Mode::exclusive);
@@ -183,7 +183,7 @@ TEST_CASE("what is neither a file nor a folder is refused and a pipe is not wait
 }
 
 TEST_CASE("a file where the control socket goes is refused and stays") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   std::ofstream(directory.path() / "control.sock") << "precious";
   const auto refused = DirectoryLock::take(directory.path(), Mode::exclusive);
   REQUIRE(!refused.has_value());
@@ -192,7 +192,7 @@ TEST_CASE("a file where the control socket goes is refused and stays") {
 }
 
 TEST_CASE("a directory may be named by a link which is resolved once") {
-  const TempDirectory parent;
+  const ScratchDirectory parent;
   std::filesystem::create_directory(parent.path() / "first");
   std::filesystem::create_directory(parent.path() / "second");
   REQUIRE(::chmod((parent.path() / "first").c_str(), 0700) == 0);

@@ -14,6 +14,7 @@
 #include "support/file_content.hpp"
 #include "support/raw_database.hpp"
 #include "support/scene.hpp"
+#include "support/seeds.hpp"
 #include "support/store_harness.hpp"
 
 using namespace onced;
@@ -26,10 +27,10 @@ namespace fs = std::filesystem;
 
 // A store that a process left without closing: `jobs` batches of one, each acknowledged, then SIGKILL.
 void leave_killed_store(const fs::path &directory, unsigned jobs, Durability durability = Durability::fsync) {
-  const int status = play("scene: commit jobs and die", {{"SCENE_DIRECTORY", directory},
-                                                         {"SCENE_JOBS", std::to_string(jobs)},
-                                                         {"SCENE_DURABILITY", std::string(name_of(durability))}});
-  REQUIRE(was_killed(status));
+  const ProcessEnd end = play("scene: commit jobs and die", {{"SCENE_DIRECTORY", directory},
+                                                             {"SCENE_JOBS", std::to_string(jobs)},
+                                                             {"SCENE_DURABILITY", std::string(name_of(durability))}});
+  REQUIRE(end.is_kill());
 }
 
 Bytes numbered_job(unsigned number) {
@@ -234,7 +235,7 @@ TEST_CASE("a log that is put back after a refused opening ends the refusal") {
 
 TEST_CASE("accepting the loss of a log keeps the rows that were in tables already") {
   StoreHarness harness;
-  REQUIRE(was_killed(play("scene: fill a table and die", {{"SCENE_DIRECTORY", harness.directory.path()}})));
+  REQUIRE(play("scene: fill a table and die", {{"SCENE_DIRECTORY", harness.directory.path()}}).is_kill());
   for (const auto &log : logs_of(harness.directory.path()))
     fs::remove(log);
   check_loss_is_noticed_and_can_be_accepted(harness);
@@ -335,10 +336,10 @@ TEST_CASE("a flipped bit in the middle of the log is refused as corrupt") {
 }
 
 TEST_CASE("a flipped bit anywhere in the log never goes unnoticed") {
-  const unsigned seed = std::random_device{}();
+  const Seed seed = drawn_seed();
   CAPTURE(seed);
-  std::mt19937 random(seed);
-  TempDirectory original;
+  std::mt19937_64 random(seed.number);
+  ScratchDirectory original;
   leave_killed_store(original.path(), 30);
   for (int round = 0; round < 12; ++round) {
     StoreHarness harness;
@@ -404,7 +405,7 @@ TEST_CASE("an older database under a newer mark is noticed") {
   leave_killed_store(harness.directory.path(), 20);
   harness.open(); // its log is in tables
   harness.close();
-  const TempDirectory older;
+  const ScratchDirectory older;
   copy_all(harness.directory.path() / "db", older.path() / "db");
   harness.open();
   harness.close();
@@ -654,9 +655,8 @@ TEST_CASE("a read-only opening of a killed store sees its rows and changes no fi
 TEST_CASE("a second opening by another process is refused as locked") {
   StoreHarness harness;
   harness.open();
-  const int status = play("scene: open a store that is held", {{"SCENE_DIRECTORY", harness.directory.path()}});
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 0);
+  const ProcessEnd end = play("scene: open a store that is held", {{"SCENE_DIRECTORY", harness.directory.path()}});
+  CHECK(end.is_success());
   CHECK(harness.commit_one(numbered_job(1)).outcome == Outcome::stored);
 }
 
@@ -671,9 +671,10 @@ TEST_CASE("a kill at each point around the commit leaves a store that a redelive
        {KillPoint::worker_looked_up, KillPoint::worker_before_commit, KillPoint::worker_after_commit}) {
     CAPTURE(name_of(point));
     StoreHarness harness;
-    const int status = play("scene: commit with a kill switch", {{"SCENE_DIRECTORY", harness.directory.path()},
-                                                                 {"SCENE_POINT", std::string(name_of(point)) + ":3"}});
-    REQUIRE(was_killed(status));
+    const ProcessEnd end =
+        play("scene: commit with a kill switch",
+             {{"SCENE_DIRECTORY", harness.directory.path()}, {"SCENE_POINT", std::string(name_of(point)) + ":3"}});
+    REQUIRE(end.is_kill());
     harness.open();
     const bool committed = point == KillPoint::worker_after_commit;
     CHECK(harness.counts().results == (committed ? 3 : 2));

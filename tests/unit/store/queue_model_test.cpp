@@ -8,6 +8,7 @@
 #include <random>
 
 #include "support/queue_harness.hpp"
+#include "support/seeds.hpp"
 
 using namespace onced;
 using namespace onced::store;
@@ -39,7 +40,7 @@ struct ModelJob {
 
 class History {
 public:
-  explicit History(unsigned seed) : random_(seed) {
+  explicit History(std::uint64_t seed) : random_(seed) {
     harness_.options.queue_jobs_max = queue_jobs;
     harness_.options.dead_letters_max = letters_max;
     harness_.reopen();
@@ -327,7 +328,7 @@ private:
   }
 
   QueueHarness harness_;
-  std::mt19937 random_;
+  std::mt19937_64 random_;
   std::array<ModelJob, keys> jobs_;
   std::map<std::pair<unsigned, std::int64_t>, std::uint64_t> conflicts_; // of a key and payload; its redrives
   std::vector<FencingToken> tokens_;
@@ -339,9 +340,9 @@ private:
 TEST_CASE("random histories of queued jobs answer and write what a model says") {
   constexpr unsigned histories = 4;
   constexpr unsigned steps = 300;
-  for (unsigned seed = 1; seed <= histories; ++seed) {
+  for (const Seed seed : seeds(histories)) {
     CAPTURE(seed);
-    History history(seed);
+    History history(seed.number);
     for (unsigned step = 0; step < steps; ++step) {
       CAPTURE(step);
       history.take_step();

@@ -1055,11 +1055,11 @@ TEST_CASE("a step that dies before its commit did nothing and after it did every
       if (step != "receive") CHECK(harness.receive("a").answer == Answer::job);
       const FencingToken token = harness.token("a");
       harness.close();
-      const int status = play("scene: take a step of a queued job and die",
-                              {{"SCENE_STEP", step},
-                               {"SCENE_KILL", "queue." + when + (step == "receive" ? "-receive:1" : "-settle:1")},
-                               {"SCENE_DIRECTORY", harness.directory.path()}});
-      REQUIRE(was_killed(status));
+      const ProcessEnd end = play("scene: take a step of a queued job and die",
+                                  {{"SCENE_STEP", step},
+                                   {"SCENE_KILL", "queue." + when + (step == "receive" ? "-receive:1" : "-settle:1")},
+                                   {"SCENE_DIRECTORY", harness.directory.path()}});
+      REQUIRE(end.is_kill());
       harness.open();
       harness.check_sound();
       const bool made = when == "after";

@@ -9,6 +9,7 @@
 
 #include "store/rows/records.hpp"
 #include "support/raw_sums.hpp"
+#include "support/seeds.hpp"
 #include "support/store_harness.hpp"
 
 using namespace onced;
@@ -57,14 +58,14 @@ TEST_CASE("eight threads with a thousand batches each on few keys store each key
   constexpr unsigned threads = 8;
   constexpr unsigned rounds = 1'000;
   constexpr unsigned keys = 500;
-  const unsigned seed = std::random_device{}();
+  const Seed seed = drawn_seed();
   CAPTURE(seed);
   StoreHarness harness;
   harness.open();
   std::vector<KeyTally> tallies(keys);
   std::atomic<unsigned> errors{0};
   in_threads(threads, [&](unsigned number) {
-    std::mt19937 random(seed + number);
+    std::mt19937_64 random(seed.number + number);
     for (unsigned round = 0; round < rounds; ++round) {
       Batch batch;
       std::vector<unsigned> picked;
@@ -175,13 +176,13 @@ TEST_CASE("of two different payloads at once one is stored and the other a confl
 }
 
 TEST_CASE("the counters of all lanes add up to the rows after every opening") {
-  const unsigned seed = std::random_device{}();
+  const Seed seed = drawn_seed();
   CAPTURE(seed);
   StoreHarness harness;
   for (unsigned opening = 0; opening < 3; ++opening) {
     harness.open();
     in_threads(opening == 1 ? 1 : 4, [&](unsigned number) {
-      std::mt19937 random(seed + opening * 16 + number);
+      std::mt19937_64 random(seed.number + opening * 16 + number);
       for (unsigned round = 0; round < 60; ++round) {
         Batch batch;
         for (unsigned at = 0; at < 8; ++at) {

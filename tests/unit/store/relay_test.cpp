@@ -5,10 +5,10 @@
 
 #include <csignal>
 #include <set>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "store/rows/records.hpp"
+#include "support/copy.hpp"
 #include "support/faulty_environment.hpp"
 #include "support/raw_database.hpp"
 #include "support/relay_harness.hpp"
@@ -499,9 +499,7 @@ TEST_CASE("killed around a removal or a burial the message is in one place") {
       CHECK(harness.commit_one(split_job("a")).outcome == Outcome::stored);
       const auto keys = keys_of(harness.waiting());
       harness.close();
-      const pid_t child = ::fork();
-      REQUIRE(child >= 0);
-      if (child == 0) {
+      const ProcessEnd end = do_in_copy([&] {
         KillSwitch kill_switch(point, 1);
         harness.options.kill_switch = &kill_switch;
         harness.open();
@@ -510,11 +508,8 @@ TEST_CASE("killed around a removal or a burial the message is in one place") {
         } else {
           static_cast<void>(harness.store->relay().remove(keys));
         }
-        ::_exit(1);
-      }
-      int status = 0;
-      REQUIRE(::waitpid(child, &status, 0) == child);
-      REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
+      });
+      REQUIRE(end.is_kill());
       harness.open();
       const bool left = point == KillPoint::relay_after_removal;
       CHECK(harness.waiting().size() == (left ? 0 : 1));

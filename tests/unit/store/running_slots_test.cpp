@@ -4,12 +4,12 @@
 
 #include <fstream>
 
+#include "base/scratch_directory.hpp"
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "store/suspects/running_slots.hpp"
 #include "support/file_content.hpp"
 #include "support/scene.hpp"
-#include "support/temp_directory.hpp"
 
 using namespace onced;
 using namespace onced::store;
@@ -54,9 +54,9 @@ TEST_CASE("scene: a process ends while it runs a job" * doctest::skip()) {
 }
 
 TEST_CASE("a job that runs when its process is killed is found and one that has ended is not") {
-  const TempDirectory directory;
-  CHECK(was_killed(
-      play("scene: a process ends while it runs a job", {{"ONCED_SCENE_DIRECTORY", directory.path().string()}})));
+  const ScratchDirectory directory;
+  CHECK(play("scene: a process ends while it runs a job", {{"ONCED_SCENE_DIRECTORY", directory.path().string()}})
+            .is_kill());
   const auto slots = open_slots(directory.path());
   const auto found = slots->found();
   REQUIRE(found.size() == 1);
@@ -67,7 +67,7 @@ TEST_CASE("a job that runs when its process is killed is found and one that has 
 }
 
 TEST_CASE("the file is its magic and then the slots") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto slots = open_slots(directory.path());
   RunningSlot first = slots->take();
   RunningSlot second = slots->take();
@@ -89,7 +89,7 @@ TEST_CASE("the file is its magic and then the slots") {
 }
 
 TEST_CASE("a slot whose bytes are no key is passed over") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   {
     const auto slots = open_slots(directory.path());
     RunningSlot slot = slots->take();
@@ -113,7 +113,7 @@ TEST_CASE("a slot whose bytes are no key is passed over") {
 }
 
 TEST_CASE("a file that is none of ours is made anew") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   static_cast<void>(open_slots(directory.path()));
   const std::string fresh = content_of(directory.path() / "running.slots");
   for (const std::string &other :
@@ -127,7 +127,7 @@ TEST_CASE("a file that is none of ours is made anew") {
 }
 
 TEST_CASE("what cannot be opened as a file is an error that names it") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   std::filesystem::create_directory(directory.path() / "running.slots");
   const auto refused = RunningSlots::open(directory.path());
   REQUIRE_FALSE(refused.has_value());
@@ -135,7 +135,7 @@ TEST_CASE("what cannot be opened as a file is an error that names it") {
 }
 
 TEST_CASE("each slot is given out once and who comes when there are none left notes nothing") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto slots = open_slots(directory.path());
   const auto enter = [&](std::size_t number) {
     slots->take().enter(key_of_effect("job-" + std::to_string(number)).bytes, false);
@@ -149,7 +149,7 @@ TEST_CASE("each slot is given out once and who comes when there are none left no
 }
 
 TEST_CASE("the longest keys fit a slot") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto slots = open_slots(directory.path());
   const std::vector<Bytes> keys{
       key_of_operation(std::string(limits::type_bytes_max, 't'), std::string(limits::operation_id_bytes_max, 'o'))

@@ -52,7 +52,7 @@ public:
     thread = std::thread([this] { keeper->run(); });
   }
 
-  TempDirectory directory;
+  ScratchDirectory directory;
   std::shared_ptr<Faults> faults = std::make_shared<Faults>();
   StoreOptions options;
   ManualClock clock;

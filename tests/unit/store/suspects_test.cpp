@@ -351,7 +351,7 @@ TEST_CASE("scene: a redrive whose handler ends the process" * doctest::skip()) {
 }
 
 TEST_CASE("a redrive gives five runs again however often it is asked and is then answered") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   SuspectHarness harness{directory.path()};
   harness.open();
   harness.crash_alone(limits::max_receive_count);
@@ -362,7 +362,7 @@ TEST_CASE("a redrive gives five runs again however often it is asked and is then
   for (std::uint64_t redrives = 1; redrives <= 2; ++redrives) {
     for (std::uint64_t run = 1; run <= limits::max_receive_count; ++run) {
       CAPTURE(run);
-      CHECK(was_killed(play("scene: a redrive whose handler ends the process", parameters)));
+      CHECK(play("scene: a redrive whose handler ends the process", parameters).is_kill());
       harness.open();
       CHECK(harness.suspects() == Crashes{{"poison", run}});
       harness.close();

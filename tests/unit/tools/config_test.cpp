@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "support/temp_directory.hpp"
+#include "base/scratch_directory.hpp"
 
 using namespace onced;
 using namespace onced::tools;
@@ -81,7 +81,7 @@ TEST_CASE("what is not TOML is refused with its line") {
 }
 
 TEST_CASE("a file that is not there is not found") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string file = directory.path() / "absent.toml";
   const auto config = read_config(file, schema);
   REQUIRE_FALSE(config.has_value());
@@ -90,7 +90,7 @@ TEST_CASE("a file that is not there is not found") {
 }
 
 TEST_CASE("a file is read to its end") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string file = directory.path() / "onced.toml";
   std::ofstream(file) << "[send]\n" << std::string(15'000, '\n') << "deadline = \"5m\"";
   const auto config = read_config(file, schema);

@@ -7,13 +7,13 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/scratch_directory.hpp"
 #include "line_reader.hpp"
 #include "output.hpp"
 #include "query.hpp"
-#include "support/temp_directory.hpp"
+#include "support/copy.hpp"
 
 using namespace onced;
 using namespace onced::tools;
@@ -28,7 +28,7 @@ struct Read {
 };
 
 Read read_all(const std::string &content, std::size_t bytes_max) {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string path = directory.path() / "lines";
   std::ofstream(path) << content;
   const auto file = InputFile::open(path);
@@ -85,7 +85,7 @@ TEST_CASE("waiting for input ends at the deadline and at a stop") {
 }
 
 TEST_CASE("a file that is absent or a directory is not found") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   for (const std::string &path : {std::string(directory.path() / "absent"), directory.path().string()}) {
     const auto file = InputFile::open(path);
     REQUIRE_FALSE(file.has_value());
@@ -94,7 +94,7 @@ TEST_CASE("a file that is absent or a directory is not found") {
 }
 
 TEST_CASE("raw bytes are read to the end or to one byte over the limit") {
-  const testing::TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string path = directory.path() / "raw";
   std::ofstream(path) << std::string(1000, 'x');
   const StopEvent stop;
@@ -124,8 +124,7 @@ TEST_CASE("an output that takes no more is an error that says why") {
 }
 
 TEST_CASE("a second of two signals ends the process at once with 128 and its number") {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  const ProcessEnd end = testing::do_in_copy([] {
     std::array<int, 2> told{};
     if (::pipe(told.data()) != 0) _exit(1);
     const SignalWatch watch([&](int number) {
@@ -137,12 +136,8 @@ TEST_CASE("a second of two signals ends the process at once with 128 and its num
     if (::read(told[0], &byte, 1) != 1 || byte != SIGTERM) _exit(3);
     ::kill(::getpid(), SIGINT);
     ::pause();
-    _exit(4);
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 128 + SIGINT);
+  });
+  CHECK(end.exit_code() == 128 + SIGINT);
 }
 
 TEST_CASE("times are printed as ISO 8601 with microseconds") {

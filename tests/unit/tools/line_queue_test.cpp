@@ -16,17 +16,17 @@ using namespace onced::tools;
 
 namespace {
 
-struct Pipe {
-  Pipe() {
+struct FedPipe {
+  FedPipe() {
     REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
     REQUIRE(::fcntl(ends[1], F_SETPIPE_SZ, 4096) >= 4096);
   }
-  ~Pipe() {
+  ~FedPipe() {
     ::close(ends[0]);
     if (writing_is_ours) ::close(ends[1]);
   }
-  Pipe(const Pipe &) = delete;
-  Pipe &operator=(const Pipe &) = delete;
+  FedPipe(const FedPipe &) = delete;
+  FedPipe &operator=(const FedPipe &) = delete;
 
   // Until so many bytes have come.
   [[nodiscard]] std::string read(std::size_t bytes) const {
@@ -49,7 +49,7 @@ const std::string line = std::string(99, 'a') + "\n";
 } // namespace
 
 TEST_CASE("lines arrive in their order and the end waits for them") {
-  const Pipe pipe;
+  const FedPipe pipe;
   LineQueue lines(pipe.ends[1]);
   CHECK(lines.put("one\n"));
   CHECK(lines.put("two\n"));
@@ -59,7 +59,7 @@ TEST_CASE("lines arrive in their order and the end waits for them") {
 }
 
 TEST_CASE("a pipe that nobody reads fills the queue and then lines are dropped and nobody waits") {
-  Pipe pipe;
+  FedPipe pipe;
   pipe.writing_is_ours = false; // its thread is left behind with it
   std::size_t taken = 0;
   std::size_t left = 0;
@@ -99,7 +99,7 @@ TEST_CASE("a write that fails is told once and what follows is dropped") {
 }
 
 TEST_CASE("a text is written in part where a pipe takes no more of it") {
-  const Pipe pipe;
+  const FedPipe pipe;
   const std::string text(10'000, 'b');
   const std::size_t written = write_within(pipe.ends[1], text, std::chrono::milliseconds(0));
   CHECK(written == 4096);

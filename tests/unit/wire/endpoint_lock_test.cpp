@@ -17,7 +17,7 @@ namespace {
 using wire::EndpointLock;
 
 struct IpcScene {
-  TempDirectory directory;
+  ScratchDirectory directory;
   std::filesystem::path path = directory.path() / "jobs.sock";
   std::string endpoint = "ipc://" + path.string();
 

@@ -34,7 +34,7 @@ Result<zmq::socket_t> bind_somewhere(zmq::context_t &context) {
 }
 
 // Where nobody listens. Not a port that was free a moment ago: another process may take it.
-std::string nobody_in(const TempDirectory &directory) {
+std::string nobody_in(const ScratchDirectory &directory) {
   return "ipc://" + (directory.path() / "nobody.sock").string();
 }
 
@@ -93,7 +93,7 @@ TEST_CASE("an endpoint that is none is an endpoint error for every socket") {
 }
 
 TEST_CASE("a raw message that nobody takes times out at its deadline") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const std::string endpoint = nobody_in(directory);
   const auto sent = wire::send_raw_message(endpoint, "job", in(milliseconds(50)));
   REQUIRE_FALSE(sent);
@@ -134,7 +134,7 @@ TEST_CASE("asking where nobody listens and where nobody answers times out at the
   zmq::context_t context;
   auto silent = bind_somewhere(context);
   REQUIRE(silent);
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   for (const std::string &endpoint : {wire::bound_endpoint(*silent), nobody_in(directory)}) {
     const MonotonicTime deadline = in(milliseconds(100));
     const auto answer = wire::ask(endpoint, sample_request(), deadline);
@@ -147,7 +147,7 @@ TEST_CASE("asking where nobody listens and where nobody answers times out at the
 }
 
 TEST_CASE("the control socket works in a directory whose path is longer than a socket address") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto deep = directory.path() / std::string(120, 'd') / std::string(120, 'e');
   std::filesystem::create_directories(deep);
   const auto control = wire::ControlEndpoint::in(deep);
@@ -166,7 +166,7 @@ TEST_CASE("the control socket works in a directory whose path is longer than a s
 }
 
 TEST_CASE("a directory that is not there has no control socket") {
-  const TempDirectory directory;
+  const ScratchDirectory directory;
   const auto asked = wire::ask_directory(directory.path() / "absent", sample_request(), in(patience));
   REQUIRE_FALSE(asked);
   CHECK(asked.error().code == ErrorCode::not_found);

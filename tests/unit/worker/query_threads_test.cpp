@@ -40,7 +40,7 @@ Bytes next_answer(Outgoing &outgoing) {
 } // namespace
 
 TEST_CASE("who counts keeps nobody from reading a row and has five queries at a time") {
-  TempDirectory directory;
+  ScratchDirectory directory;
   ManualClock clock;
   SeededRandom random(3);
   SilentLog log;
