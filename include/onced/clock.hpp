@@ -9,8 +9,8 @@ using WallTime = std::chrono::sys_time<std::chrono::microseconds>;
 // The time of timers, leases and deadlines. It never goes back.
 using MonotonicTime = std::chrono::steady_clock::time_point;
 
-// Where the time comes from. A caller passes a clock in, so a simulation or a test decides what time it is. Whoever
-// creates the clock owns it; it must outlive every object that it was passed to.
+// Where the time comes from. A caller passes a clock in, so a simulation or a test decides what time it is. The
+// caller owns the clock, which must outlive every object that it was passed to.
 class Clock {
 public:
   virtual ~Clock() = default;

@@ -24,8 +24,8 @@ struct Event {
   std::vector<std::pair<std::string_view, Value>> fields;
 };
 
-// Where events go. The command writes them to stderr, a limited number a second for each name. Whoever creates the log
-// owns it; it must outlive every object that it was passed to.
+// Where events go. The command writes them to stderr, a limited number a second for each name. The caller owns the log,
+// which must outlive every object that it was passed to.
 class EventLog {
 public:
   virtual ~EventLog() = default;

@@ -116,8 +116,7 @@ struct QueuedType {
   std::chrono::milliseconds visibility_timeout{30'000}; // of a lease, extended while the handler runs; at least 10 ms
   std::chrono::milliseconds deadline{60'000};           // of one run, at least 1 ms
   std::chrono::milliseconds grace{10'000};              // of a command, between SIGTERM and SIGKILL
-  std::chrono::milliseconds backoff{
-      1'000}; // before the second receive, at least 1 ms; doubles with each receive, with jitter
+  std::chrono::milliseconds backoff{1'000};      // before the second receive, at least 1 ms; doubles, with jitter
   std::chrono::milliseconds backoff_max{60'000}; // not less than `backoff`
   bool messages = false;                         // of a command: true if its output holds messages beside the result
 };

@@ -5,8 +5,8 @@
 
 namespace onced {
 
-// Where randomness comes from: ids and jitter. A caller passes a generator in, so that a seed repeats a run. Whoever
-// creates the generator owns it; it must outlive every object that it was passed to.
+// Where randomness comes from: ids and jitter. A caller passes a generator in, so that a seed repeats a run. The
+// caller owns the generator, which must outlive every object that it was passed to.
 class Random {
 public:
   virtual ~Random() = default;
