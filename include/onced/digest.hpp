@@ -11,52 +11,57 @@
 
 namespace onced {
 
-// The version of the canonical form. It is digested, so another form can never meet this one's digests.
+// The version of the canonical form. The digest covers it, so the digests of two forms never meet.
 inline constexpr std::uint8_t canonical_form_version = 1;
 
-// What "the same job" means: the bytes under which a result is stored, of which the store holds at most one row.
-// An effect key alone when the job has one, else type and operation id; tagged and length-prefixed (docs/storage.md),
-// so two different keys never meet, whatever the ids contain.
+// What "the same job" means: the bytes under which the store keeps at most one row. The key is made of the effect key
+// if the job has one, else of type and operation id. A tag and lengths come before them (docs/storage.md), so two
+// different keys never meet, whatever bytes the ids hold. A key owns its bytes and compares byte by byte.
 struct Key {
   Bytes bytes;
   auto operator<=>(const Key &) const = default;
 };
 
-// The same, for whoever reads a record of a rehearsal.
+// What a key is, in words for the reader of a rehearsal's record.
 inline constexpr std::string_view key_definition =
     "a tag, then the effect key where the job has one, else type and operation id, each length-prefixed; "
     "compared byte by byte";
 
-// Writes the job's key into `key`, reusing its memory. The job must have come from a parser.
+// Writes the key of the job into `key`, whose memory it reuses. The job must have come from a parser, which has checked
+// the lengths of its ids. Any thread; it does not fail.
 void assign_key(const Job &job, Key &key);
 
-// The keys behind the two ways to ask for a row. The lengths must be within limits.hpp.
+// Return the key of an operation or of an effect, to ask for its row. The lengths must be within limits.hpp, which the
+// caller checks. Any thread.
 [[nodiscard]] Key key_of_operation(std::string_view type, std::string_view operation_id);
 [[nodiscard]] Key key_of_effect(std::string_view effect_key);
 
-// What a key is made of, as views into its bytes: an effect key alone, or type and operation id.
+// What a key is made of: an effect key alone, or type and operation id. The other views are empty. The views point into
+// the bytes of the key and are valid as long as those.
 struct KeyParts {
   std::string_view type;
   std::string_view operation_id;
   std::string_view effect_key;
 };
-// Nothing where the bytes are those of no key.
+// Takes a key apart. Returns nothing if the bytes are no key. Any bytes are safe. Any thread.
 [[nodiscard]] std::optional<KeyParts> parts_of_key(BytesView key);
 
-// What the handlers of a queued job and their provider call its key by: SHA-256 of it, 64 hexadecimal digits.
+// Returns what a queued handler and its provider call a key: SHA-256 of it, 64 hexadecimal digits. Any thread.
 [[nodiscard]] std::string idempotency_key_of(BytesView key);
 
-// What a sender is called wherever its id is not to be known: 8 hexadecimal digits of SHA-256 of the id. Who knows the
-// id can take its replies away. Empty: no sender was named.
+// Returns the handle of a sender: the first 8 hexadecimal digits of SHA-256 of its id. Logs and answers show it in
+// place of the id, since anyone who knows the id can take the replies away. It is empty for the id of all zeros. Any
+// thread.
 [[nodiscard]] std::string handle_of(const SenderId &sender);
 
-// What "the same payload" means, for the same reader; `Digester::intent` makes it.
+// What a digest is, in words for the reader of a rehearsal's record; `Digester::intent` makes it.
 inline constexpr std::string_view digest_definition = "SHA-256 over the version of the canonical form, type and "
                                                       "canonical payload, length-prefixed; not over ids, attempts, "
                                                       "times or trace context";
 
-// SHA-256 through OpenSSL with one context reused. One thread at a time. The constructor throws std::runtime_error
-// where OpenSSL has no SHA-256 (a broken installation).
+// SHA-256 by OpenSSL, with one context that is used again and again. One thread at a time may use a digester; each
+// thread has its own. A digester that was moved from may only be assigned to or destroyed. The constructor throws
+// std::runtime_error if OpenSSL has no SHA-256 (a broken installation); no other call fails.
 class Digester {
 public:
   Digester();
@@ -64,14 +69,15 @@ public:
   Digester(Digester &&) noexcept;
   Digester &operator=(Digester &&) noexcept;
 
-  // The digest of an intent: canonical form version, type and canonical payload, length-prefixed. Not of ids, attempts,
-  // times or trace context, which differ between deliveries of one intent.
+  // Returns the digest of an intent: the version of the canonical form, the type and the canonical payload, each
+  // length-prefixed. Ids, attempts, times and trace context are left out, because they differ between deliveries of one
+  // intent. `canonical_payload` must be in canonical form (`Job::payload`).
   [[nodiscard]] Digest intent(std::string_view type, BytesView canonical_payload);
 
-  // Plain SHA-256.
+  // Returns SHA-256 of the bytes.
   [[nodiscard]] Digest plain(BytesView bytes);
 
-  // The first 8 bytes of plain SHA-256.
+  // Returns the tag of a job: the first 8 bytes of SHA-256 of its bytes as they are sent.
   [[nodiscard]] Tag tag(BytesView job);
 
 private:

@@ -4,99 +4,103 @@
 #include <cstddef>
 #include <cstdint>
 
-// Every limit of onced, each with its unit and its reason. A number that bounds something is here or nowhere.
+// Every limit of onced, each with its unit and its reason. A number that bounds something stands here and nowhere else.
+// A name ends with its unit. The assertions at the end hold the relations between them.
 namespace onced::limits {
 
 // --- The job ------------------------------------------------------------------------------------------------------
 
-// Fits the one-byte length prefix of the key (docs/storage.md).
+// Bytes. The key prefixes each with one byte of length (docs/storage.md).
 inline constexpr std::size_t operation_id_bytes_max = 255;
 inline constexpr std::size_t effect_key_bytes_max = 255;
-// A type is a name in a registry, not data.
+// Bytes. A type is a name in a registry, not data.
 inline constexpr std::size_t type_bytes_max = 64;
-// W3C trace context needs 55 bytes in version 00; later versions may be longer.
+// Bytes. W3C trace context needs 55 bytes in version 00. Later versions may be longer.
 inline constexpr std::size_t traceparent_bytes_max = 255;
-// Containers inside each other, the job's own map included. Enough for any intent written by hand; bounds every stack.
+// Containers inside each other, the job's own map included. It suffices for any intent written by hand, and bounds
+// every stack.
 inline constexpr std::size_t nesting_max = 16;
-// Elements of `numbers` in a `sum` job.
+// Elements of `numbers` in a `sum` job. It bounds the time of one inline handler.
 inline constexpr std::size_t sum_numbers_max = 65'536;
-// Bytes of a handler's canonical result. It is repeated in every duplicate's reply, so it stays small.
+// Bytes of a handler's canonical result. Every duplicate's reply repeats it, so it stays small.
 inline constexpr std::size_t result_bytes_max = 64 * 1024;
 // Bytes of text that explain an outcome, in replies and dead letters.
 inline constexpr std::size_t detail_bytes_max = 1024;
 
 // --- The wire -----------------------------------------------------------------------------------------------------
 
-// One ZeroMQ frame, either way. ZeroMQ closes the connection of whoever exceeds it.
+// Bytes of one ZeroMQ frame, either way. ZeroMQ closes the connection of a peer that exceeds it.
 inline constexpr std::size_t message_bytes_max = 1024 * 1024;
-// Deliveries in one message.
+// Deliveries in one message: one batch of a worker thread.
 inline constexpr std::size_t deliveries_per_message_max = 4096;
-// What the envelope of a batch of one adds to the job: array and bin headers, ids, numbers (61 bytes at most).
+// Bytes that the envelope of a batch of one adds to the job: array and bin headers, ids, numbers (61 at most).
 inline constexpr std::size_t envelope_bytes_max = 64;
-// The largest job that fits a message. A sender settles a larger one as `invalid` by itself.
+// Bytes of the largest job that fits a message. A sender settles a larger one as `invalid` by itself.
 inline constexpr std::size_t job_bytes_max = message_bytes_max - envelope_bytes_max;
-// A query or greeting of a peer is a few ids.
+// Bytes of a query or hello of a peer: a few ids.
 inline constexpr std::size_t query_bytes_max = 4096;
 // Rows of one answer to `dead-letters list`, `pending list` or `audit`; the asker pages on.
 inline constexpr std::size_t rows_per_answer_max = 100;
-// Messages waiting in one peer's pipe, each way. With the size of a message it bounds the memory of a peer. A worker
-// lets fewer messages of jobs wait where its memory is short (WorkerOptions::memory_bytes).
+// Messages that wait in the pipe of one peer, each way. With the size of a message they bound the memory of a peer. A
+// worker with little memory (WorkerOptions::memory_bytes) lets fewer messages of jobs wait.
 inline constexpr int receive_high_water_messages_max = 16;
 inline constexpr int send_high_water_messages = 64;
-// Bytes of replies after which their frame is closed. Small, as many may wait for a sender that does not read them; a
-// reply that is larger by itself has a frame by itself.
+// Bytes of replies after which their frame is closed. It is small, because many frames may wait for a sender that does
+// not read. A larger reply has a frame by itself.
 inline constexpr std::size_t reply_frame_bytes_target = 16 * 1024;
-// Ways back to senders that the worker remembers: a sender id and a connection over which it said hello. Beyond it the
-// connection with most of them loses the one silent for longest, whose sender greets again.
+// Ways back to senders that the worker remembers. A way back is a sender id and a connection over which it said hello.
+// At the limit, the connection with most ways back loses the one silent for longest. Its sender says hello again.
 inline constexpr std::size_t known_senders_max = 4096;
-// Of one sender id: anyone may say hello with it, and takes no way back from who said hello before. Replies go each
-// way.
+// Ways back of one sender id. Replies go over all of them. So a stranger that says hello with a foreign id takes no
+// replies away from the sender.
 inline constexpr std::size_t routes_a_sender_max = 4;
-// Bytes sent to one peer that ZeroMQ still holds as the peer does not read: replies, greetings and answers. A frame
-// that does not fit is dropped, or is replaced by a short error; a peer that has read everything may be sent any one
-// frame.
+// Bytes of replies, greetings and answers that ZeroMQ holds for one peer, because the peer does not read. A reply that
+// does not fit is dropped. An answer that does not fit is replaced by a short error. A peer that has read everything
+// may be sent any one frame.
 inline constexpr std::size_t unread_bytes_max = 1024 * 1024 + 128 * 1024;
-// One frame of an answer: a dead letter with its bytes, or a page of rows.
+// Bytes of one frame of an answer: a dead letter with its bytes, or a page of rows.
 inline constexpr std::size_t answer_bytes_max = 4 * 1024 * 1024;
 
 // --- The worker ---------------------------------------------------------------------------------------------------
 
 inline constexpr unsigned worker_threads_max = 64;
-// Messages and bytes that wait between the gateway and the worker threads. Beyond it the gateway stops reading.
+// Messages and bytes that wait between the gateway and the worker threads. At the limit the gateway stops reading.
 inline constexpr std::size_t handover_messages_max = 1024;
 inline constexpr std::size_t handover_bytes_max = 16 * 1024 * 1024;
-// What a connection may have taken in each of its turns, in bytes; and as how many bytes a delivery counts beside its
-// own, as a commit's work is by delivery and by byte.
+// Bytes that the worker takes of a connection in each of its turns. A delivery counts delivery_turn_bytes more than its
+// own bytes, because a commit's work grows with deliveries and with bytes.
 inline constexpr std::size_t turn_bytes = 64 * 1024;
 inline constexpr std::size_t delivery_turn_bytes = 256;
-// What one worker thread takes into one transaction, so counted: it stops taking at the first of these that is reached.
+// Deliveries and bytes (counted as in a turn) of one transaction. A worker thread stops taking at the first limit that
+// it reaches.
 inline constexpr std::size_t batch_deliveries_target = 4096;
 inline constexpr std::size_t batch_bytes_target = 1536 * 1024;
-// A message that counts as more than this is taken by itself: nobody else's job waits for it in the same transaction.
+// A message that counts as more bytes than this has a transaction by itself, so no other job waits for it.
 inline constexpr std::size_t large_message_bytes = 512 * 1024;
-// Encoded replies that wait for the gateway. Beyond it replies are dropped, which the next delivery heals.
+// Bytes of encoded replies that wait for the gateway. Beyond it a reply is dropped, and the next delivery asks again.
 inline constexpr std::size_t outgoing_bytes_max = 16 * 1024 * 1024;
-// Memory that a worker plans with: the program with its libraries, buffers and the allocator's slack; and for each
-// worker thread a batch, what parsing makes of it, and its transaction. Measured (docs/operations.md).
+// Bytes of memory that a worker plans with. `process_bytes`: the program with its libraries, buffers and the
+// allocator's slack. `worker_thread_bytes`: for each worker thread a batch, its parsed form, and its transaction. Both
+// were measured (docs/operations.md).
 inline constexpr std::size_t process_bytes = 48 * 1024 * 1024;
 inline constexpr std::size_t worker_thread_bytes = 24 * 1024 * 1024;
-// And for each thread that runs handlers, a job with its canonical form, its JSON, and what a command writes; and once
-// for all of them the tree in between, while a payload becomes JSON.
+// `executor_bytes`: for each thread that runs handlers a job with its canonical form, its JSON, and the output of a
+// command. `command_conversion_bytes`: once for all of them, the tree of a payload that becomes JSON.
 inline constexpr std::size_t executor_bytes = 6 * 1024 * 1024;
 inline constexpr std::size_t command_conversion_bytes = 24 * 1024 * 1024;
-// And for each worker that messages are sent on to, those in memory, and those in its sender's pipes.
+// For each worker that messages are sent on to: the messages in memory and in its sender's pipes.
 inline constexpr std::size_t relay_target_bytes = 16 * 1024 * 1024;
-// RocksDB's cache, memtables included: below this it writes tables too small to be worth it.
+// Bytes of RocksDB's cache, memtables included. With less, RocksDB writes tables that are too small to be worth it.
 inline constexpr std::size_t block_cache_bytes_min = 32 * 1024 * 1024;
-// Queued jobs whose senders a worker remembers, to tell them the final outcome, and of one job how many. Who is
-// forgotten asks again.
+// Queued jobs whose senders a worker remembers, to send them the final outcome, and senders of one such job. A sender
+// that is forgotten asks again.
 inline constexpr std::size_t late_replies_jobs_max = 65'536;
 inline constexpr std::size_t late_replies_a_job_max = 4;
-// Queries of one connection that wait while one of them is answered; beyond it a query is answered with an error at
+// Queries of one connection that wait while one of them is answered. A query beyond them is answered with an error at
 // once.
 inline constexpr std::size_t queries_a_connection_waiting_max = 4;
-// The same of all connections from the network, and of all through control.sock. Beyond it the connection that has most
-// waiting loses one.
+// Queries that wait, of all connections from the network, and of all through control.sock. At the limit, the connection
+// with most of them loses one.
 inline constexpr std::size_t network_queries_waiting_max = 256;
 inline constexpr std::size_t operator_queries_waiting_max = 64;
 
@@ -104,103 +108,107 @@ inline constexpr std::size_t operator_queries_waiting_max = 64;
 
 // Dead letters kept. At the cap a delivery that would add one is answered `busy`.
 inline constexpr std::uint64_t dead_letters_max = 1'000'000;
-// Bytes of the jobs in them; as the count, or the largest jobs would fill a disk with far fewer.
+// Bytes of the jobs in dead letters, a cap like the count: the largest jobs would fill a disk with far fewer rows.
 inline constexpr std::uint64_t dead_letter_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
-// Bytes of dead letters written a second, by and by: what is no job must leave the disk to those that are. To write
-// and sync a job of 1 MiB keeps a common disk from all else for some 50 ms; so one a second touches few of the others.
+// Bytes of dead letters that may be written a second. Bad jobs must leave the disk to the good ones. Writing and
+// syncing a job of 1 MiB keeps a common disk busy for some 50 ms, so one a second delays few others.
 inline constexpr std::uint64_t dead_letter_bytes_a_second = 1024 * 1024;
-// What so much time brings may be written at once: mistakes come in bursts, and are seldom large.
+// The bytes of so much time may be written at once, because mistakes come in bursts and are seldom large.
 inline constexpr std::chrono::seconds dead_letter_burst{16};
-// The least and the most that may be asked for.
+// The least and the most bytes a second that a caller may ask for.
 inline constexpr std::uint64_t dead_letter_bytes_a_second_min = 64 * 1024;
 inline constexpr std::uint64_t dead_letter_bytes_a_second_max = 1024 * 1024 * 1024;
 // Bytes of dead letters looked at for one page, filtered or not.
 inline constexpr std::size_t dead_letters_scanned_bytes_max = 16 * 1024 * 1024;
-// Dead letters looked at for one page of a filtered list: an answer takes a fraction of a second, found or not.
+// Dead letters looked at for one page of a filtered list. So an answer takes a fraction of a second, whatever it finds.
 inline constexpr std::size_t dead_letters_scanned_max = 10'000;
-// Queued jobs in custody, and their bytes. At either a queued job that is new is answered `busy`: its sender keeps it.
+// Queued jobs in custody, and their bytes. At either cap a new queued job is answered `busy`, and its sender keeps it.
 inline constexpr std::uint64_t queue_jobs_max = 1'000'000;
 inline constexpr std::uint64_t queue_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
-// Rows of the queue looked at for one page of those that wait for their owner, or are of one type.
+// Rows of the queue looked at for one page of held jobs, or of jobs of one type.
 inline constexpr std::size_t queue_scanned_max = 10'000;
-// Times a queued job is handed to its handler before it is a dead letter, where its type does not say; and times an
-// inline handler may end the process.
+// Receives of a queued job before it is a dead letter, unless its type says otherwise. Also the times that an inline
+// handler may end the process.
 inline constexpr std::uint32_t max_receive_count = 5;
-// Threads of which it is noted which job their inline handler runs: those that commit, and the one that redrives.
+// Threads that record the job whose inline handler they are running: the worker threads, and the thread that redrives.
 inline constexpr std::size_t running_slots = worker_threads_max + 1;
-// Jobs whose inline handlers have ended the process, and that are not settled. Each takes a crash to get in; at an
-// opening those with the fewest are forgotten first.
+// Unsettled jobs whose inline handlers have ended the process. Each came in by a crash. An opening forgets those with
+// the fewest crashes first.
 inline constexpr std::size_t suspects_max = 1024;
-// Handlers of queued jobs: of one type at once, and of all; each is a thread, and often a process.
+// Handlers of queued jobs that run at the same time: of one type, and of all types. Each is a thread, and often a
+// process.
 inline constexpr unsigned handler_concurrency_max = 64;
 inline constexpr unsigned handler_threads_max = 256;
-// Jobs of one type that a worker keeps in memory, leased ones included; the others stay in the store until their turn.
+// Queued jobs of one type that a worker keeps in memory, leased ones included. The others stay in the store until their
+// turn.
 inline constexpr std::size_t queue_jobs_in_memory = 16'384;
 // The longest deadline, visibility timeout, grace period or backoff of a handler.
 inline constexpr std::chrono::hours handler_time_max{24};
-// Messages that one result sends on; each is written with the result.
+// Messages that one result sends on. The transaction of the result writes all of them.
 inline constexpr std::size_t relay_messages_max = 16;
-// Bytes of them together: as much as the result that they are written beside.
+// Bytes of the messages of one result together: as much as the result itself may have.
 inline constexpr std::size_t relay_message_bytes_max = result_bytes_max;
-// The name of a worker that messages are sent on to: a name in a configuration, not data.
+// Bytes of the name of a worker that messages are sent on to. It is a name in a configuration, not data.
 inline constexpr std::size_t relay_name_bytes_max = 64;
-// Messages that wait to be sent on, and their bytes. At either, a job whose result has messages is answered `busy`.
+// Messages in the relay, and their bytes. At either cap a job whose result has messages is answered `busy`.
 inline constexpr std::uint64_t relay_jobs_max = 1'000'000;
 inline constexpr std::uint64_t relay_bytes_max = std::uint64_t{4} * 1024 * 1024 * 1024;
-// Workers that messages are sent on to: each has a sender with two connections and its share of memory.
+// Workers that messages are sent on to. Each has a sender with two connections and its share of memory.
 inline constexpr std::size_t relay_targets_max = 16;
-// Messages to one of them in memory, and their bytes; the others stay in the store until their turn.
+// Messages to one such worker in memory, and their bytes. The others stay in the store until their turn.
 inline constexpr std::size_t relay_jobs_in_memory = 4096;
 inline constexpr std::size_t relay_bytes_in_memory = 4 * 1024 * 1024;
 // Messages that one read of the store takes into memory, and their bytes.
 inline constexpr std::size_t relay_read_jobs = 256;
 inline constexpr std::size_t relay_read_bytes = 1024 * 1024;
-// How long what cannot go on waits: a dead letter for room, a worker's name for one that is configured.
+// The wait of a message that cannot go on: its dead letter needs room, or no worker of its name is configured.
 inline constexpr std::chrono::seconds relay_retry{5};
-// The payload that a handler's command may be given, as MessagePack: as JSON it is a few times larger.
+// Bytes of the payload for a handler that is a command, as MessagePack. As JSON it is a few times larger.
 inline constexpr std::size_t command_payload_bytes_max = 256 * 1024;
-// What a handler's command may write: a result as JSON, which is longer than its MessagePack form, and messages.
+// Bytes of the output of such a handler: a result as JSON, which is longer than its MessagePack form, and messages.
 inline constexpr std::size_t command_output_bytes_max = 256 * 1024;
-// What went wrong with a queued job: the latest errors, and the bytes of each. A cause, and the end of a command's
-// stderr.
+// The latest errors of a queued job that are kept, and the bytes of each. An error is a cause, and the end of a
+// command's stderr.
 inline constexpr std::size_t queue_errors_kept_max = 5;
 inline constexpr std::size_t queue_error_bytes_max = 4096;
-// Changes remembered by the audit; the oldest goes first.
+// Changes that the audit remembers. The oldest goes first.
 inline constexpr std::uint64_t audit_rows_max = 100'000;
-// Who made a change, and why: a name, and an incident's reference or a sentence. Bytes.
+// Bytes of who made a change (a name), and why (the reference of an incident, or a sentence).
 inline constexpr std::size_t audit_by_bytes_max = 255;
 inline constexpr std::size_t audit_why_bytes_max = 1024;
-// Problems that a verification tells one by one; the rest is counted.
+// Problems that a verification tells one by one. It only counts the rest.
 inline constexpr std::size_t problems_told_max = 100;
-// Times a transaction that lost a race for locks is tried again before its deliveries are answered `busy`.
+// Times that a transaction which lost a race for locks is tried again. After that its deliveries are answered `busy`.
 inline constexpr unsigned commit_retries_max = 16;
 
 // --- The sender ---------------------------------------------------------------------------------------------------
 
-// Jobs and bytes that a sender in memory holds unsettled or settled but not yet fetched; then `submit` waits.
+// Jobs, and bytes of jobs, that a sender in memory holds: unsettled ones, and settled ones that nobody has fetched. At
+// either limit `submit` waits.
 inline constexpr std::size_t sender_jobs_max = 65'536;
 inline constexpr std::size_t sender_bytes_max = 64 * 1024 * 1024;
-// Jobs and bytes of jobs that an outbox holds; then `submit` waits. The bytes leave disks of common size room for the
-// rest, and the jobs are counted at each opening by a scan of seconds.
+// Jobs, and bytes of jobs, that an outbox holds. At either limit `submit` waits. The bytes leave room on disks of
+// common size. Each opening counts the jobs by a scan, which takes seconds at this limit.
 inline constexpr std::uint64_t outbox_jobs_max = 50'000'000;
 inline constexpr std::uint64_t outbox_bytes_max = 32ULL * 1024 * 1024 * 1024;
-// Memory of an outbox's database: its memtables and its cache of blocks.
+// Bytes of memory of an outbox's database: of each memtable, and of its cache of blocks.
 inline constexpr std::size_t outbox_memtable_bytes = 8 * 1024 * 1024;
 inline constexpr std::size_t outbox_cache_bytes = 8 * 1024 * 1024;
-// Jobs and bytes that one read of the outbox takes into memory.
+// Jobs, and bytes of jobs, that one read of the outbox takes into memory.
 inline constexpr std::size_t outbox_read_jobs = 1024;
 inline constexpr std::size_t outbox_read_bytes = 2 * 1024 * 1024;
-// Recovery times that `SenderStats` keeps: the latest.
+// Recovery times that `SenderStats` keeps. The oldest goes first.
 inline constexpr std::size_t recoveries_kept_max = 4096;
-// Jobs in flight: sent, and their acknowledgement not yet timed out.
+// Jobs in flight: they are sent, and the wait for their acknowledgement has not ended.
 inline constexpr std::size_t window_jobs_max = 8192;
 // Bytes of jobs in flight.
 inline constexpr std::size_t window_bytes_max = 8 * 1024 * 1024;
-// Jobs packed into one message by `Sender`: past this, packing gains nothing and latency grows.
+// Jobs that a `Sender` packs into one message. Beyond it packing gains nothing, and latency grows.
 inline constexpr std::size_t deliveries_per_send = 256;
-// The longest wait before a job is sent again. Keeps timers far from overflow; who waits longer does not want a resend.
+// The longest wait before a job is sent again. It keeps timers far from overflow. A caller that waits longer wants no
+// resend.
 inline constexpr std::chrono::hours retry_delay_max{24};
-// How long an accepted job waits before its sender asks again: rare beside the seconds that a queued job may take.
+// The wait before a sender asks again for an accepted job. It is long beside the seconds that a queued job may take.
 inline constexpr std::chrono::seconds accepted_ask_again{30};
 
 static_assert(operation_id_bytes_max <= 255 && effect_key_bytes_max <= 255 && type_bytes_max <= 255,

@@ -7,27 +7,29 @@
 
 namespace onced {
 
-// What became of one delivery. The values are those of the wire and of the disk format, and never change.
-// docs/protocol.md documents cause and action for each; a test holds that table to this one.
+// What became of one delivery. The numbers are those of the wire and of the disk format, and never change.
+// docs/protocol.md gives the cause of each and what a sender does; a test holds that table to this one.
 enum class Outcome : std::uint8_t {
   stored = 0,    // this delivery committed the result
-  duplicate = 1, // same key and digest already committed; carries the original result
-  conflict = 2,  // the key has a row with another digest; dead-lettered
-  invalid = 3,   // the bytes are no valid job; dead-lettered
-  failed = 4,    // the handler refused it for good, or its receives ran out; dead-lettered
-  expired = 5,   // absent, and issued before the retention horizon; dead-lettered
-  accepted = 6,  // durably in custody; a final outcome follows
-  busy = 7,      // nothing was done: dead letters or the queue at their cap, the key's row damaged, contention, or the
-                 // tag of other bytes
+  duplicate = 1, // the same key and digest were committed before; the reply carries the original result
+  conflict = 2,  // the key has a row with another digest; the job is a dead letter
+  invalid = 3,   // the bytes are no valid job; the job is a dead letter
+  failed = 4,    // the handler refused the job for good, or its receives are used up; the job is a dead letter
+  expired = 5,   // the key is absent, and the job was issued before the retention horizon; the job is a dead letter
+  accepted = 6,  // the worker has the queued job in custody; a final outcome follows
+  busy = 7,      // nothing was done: dead letters or the queue are at their cap, the row of the key is damaged, other
+                 // commits held the key for too long, or the tag is that of other bytes
 };
 
+// What a sender needs to know of an outcome beside its meaning.
 struct OutcomeTraits {
   Outcome outcome;
-  std::string_view name;
-  bool final;   // the sender forgets the job
-  bool success; // the effect exists
+  std::string_view name; // as in replies, logs and dead letters; a literal, which never changes
+  bool final;            // true: the job is settled, and its sender forgets it
+  bool success;          // true: the effect exists
 };
 
+// One row for each outcome, in the order of their codes.
 inline constexpr std::array<OutcomeTraits, 8> outcome_table{{
     {Outcome::stored, "stored", true, true},
     {Outcome::duplicate, "duplicate", true, true},
@@ -39,11 +41,13 @@ inline constexpr std::array<OutcomeTraits, 8> outcome_table{{
     {Outcome::busy, "busy", false, false},
 }};
 
+// Returns the row of an outcome. The row lives as long as the program. Any thread.
 [[nodiscard]] constexpr const OutcomeTraits &traits_of(Outcome outcome) {
   return outcome_table[static_cast<std::size_t>(outcome)];
 }
 
-// The outcome of a code read from outside, or nothing when this version does not know it.
+// Returns the outcome of a code that was read from the wire or the disk. Returns nothing if this version does not know
+// the code: a newer program wrote it, or the bytes are damaged.
 [[nodiscard]] constexpr std::optional<Outcome> outcome_of_code(std::uint64_t code) {
   if (code >= outcome_table.size()) return std::nullopt;
   return outcome_table[code].outcome;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the sessions of README.md as they are printed, in a clean directory, and holds what is printed to the page.
+"""Runs the session of docs/contract.md as it is printed, in a clean directory, and holds what is printed to the page.
 
 Usage: tests/contract/readme_session.py ONCED
 
@@ -21,7 +21,7 @@ import threading
 import time
 
 PATIENCE_S = 60
-README = pathlib.Path(__file__).parents[2] / "README.md"
+PAGE = pathlib.Path(__file__).parents[2] / "docs" / "contract.md"
 NOT_RUN = ("onced bench", "onced rehearse", "xdg-open")
 # The log of the worker, which the page leaves out, and what bash tells of the worker that was to be killed.
 NOT_SHOWN = re.compile(r"^\d{4}-\d\d-\d\dT\S+Z (info|warning) |line \d+:.*Killed")
@@ -46,7 +46,7 @@ esac
 
 def blocks():
     """Of each block, the commands with the lines that they print."""
-    for block in re.findall(r"^```console\n(.*?)^```$", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+    for block in re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
         commands = []
         for line in block.splitlines():
             if line.startswith("$ "):
@@ -123,7 +123,7 @@ def run(session):
             # A command without lines below it may print what the page does not repeat.
             if expected and comparable(printed) != comparable(expected):
                 wrong += 1
-                print(f"$ {command}\nREADME.md:\n  " + "\n  ".join(expected) + "\nprinted:\n  " + "\n  ".join(printed))
+                print(f"$ {command}\ndocs/contract.md:\n  " + "\n  ".join(expected) + "\nprinted:\n  " + "\n  ".join(printed))
             elif any(line.startswith(("onced: ", "bash: ")) for line in printed) and not expected:
                 wrong += 1
                 print(f"$ {command}\nprinted:\n  " + "\n  ".join(printed))
@@ -135,7 +135,7 @@ def main():
         print(__doc__)
         return 64
     onced = pathlib.Path(sys.argv[1]).resolve()
-    with tempfile.TemporaryDirectory(prefix="onced-readme-") as name:
+    with tempfile.TemporaryDirectory(prefix="onced-contract-") as name:
         directory = pathlib.Path(name)
         command = directory / "build" / "release" / "onced"
         command.parent.mkdir(parents=True)
@@ -151,7 +151,7 @@ def main():
             wrong = run(session)
         finally:
             session.end()
-    print(f"{wrong} commands print another thing than README.md says")
+    print(f"{wrong} commands print another thing than docs/contract.md says")
     return 1 if wrong else 0
 
 
