@@ -148,6 +148,14 @@ Error newer_format(const std::string &path, const std::string &cause) {
           .remedy = "use the program that wrote it, or a newer one"};
 }
 
+Error damaged(const std::string &path, const std::string &what) {
+  return {.code = ErrorCode::corrupt,
+          .concerns = path,
+          .cause = what + " cannot be read",
+          .remedy = "restore the outbox from a copy, or send its jobs again from their source with a new one: nothing "
+                    "is done twice"};
+}
+
 // The families that there are; none: there is no database yet. One that this program does not know was made by a newer
 // one.
 Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &options,
@@ -159,6 +167,7 @@ Result<std::vector<std::string>> check_families(const rocksdb::DBOptions &option
   std::vector<std::string> names;
   if (!std::filesystem::exists(std::filesystem::path(path) / "CURRENT", error)) return names;
   const auto status = rocksdb::DB::ListColumnFamilies(options, path, &names);
+  if (status.IsPathNotFound()) return tl::unexpected(damaged(path, "the manifest that 'CURRENT' names"));
   if (!status.ok()) return tl::unexpected(rocks::status_error(status, path));
   for (const std::string &name : names) {
     if (name != rocksdb::kDefaultColumnFamilyName && name != meta_family) {
@@ -280,7 +289,7 @@ Result<void> Outbox::open_database() {
 
 // The mark first, then the batch with which the outbox has this boot and this identity.
 Result<void> Outbox::begin_boot() {
-  if (!claims_.boots) return tl::unexpected(damaged("the row 'boots' of 'meta'"));
+  if (!claims_.boots) return tl::unexpected(damaged(path(), "the row 'boots' of 'meta'"));
   const std::uint64_t boot = *claims_.boots + 1;
   auto content = rocks::content_of_boot(check_->known(), *check_, *db_, boot, accept_loss_);
   if (!content) return tl::unexpected(content.error());
@@ -334,11 +343,11 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
     return tl::unexpected(newer_format(path(), "the outbox has format " + std::to_string(*number) +
                                                    ", and this program knows up to " + std::to_string(outbox_format)));
   }
-  if (!number || *number == 0) return tl::unexpected(damaged("the row 'format' of 'meta'"));
+  if (!number || *number == 0) return tl::unexpected(damaged(path(), "the row 'format' of 'meta'"));
   const auto sender = *id ? SenderId::from(**id) : std::nullopt;
-  if (!sender) return tl::unexpected(damaged("the row 'sender_id' of 'meta'"));
+  if (!sender) return tl::unexpected(damaged(path(), "the row 'sender_id' of 'meta'"));
   const auto sequence = *last ? messagepack::decode_number(**last) : std::nullopt;
-  if (!sequence) return tl::unexpected(damaged("the row 'last_sequence' of 'meta'"));
+  if (!sequence) return tl::unexpected(damaged(path(), "the row 'last_sequence' of 'meta'"));
   id_ = *sender;
   found_.last_sequence = Sequence{*sequence};
   return {};
@@ -348,7 +357,7 @@ Result<void> Outbox::read_meta(const SenderId &fresh_id) {
 Result<void> Outbox::begin(const SenderId &fresh_id) {
   const std::unique_ptr<rocksdb::Iterator> rows(db_->NewIterator(rocks::scan_options()));
   rows->SeekToFirst();
-  if (rows->Valid()) return tl::unexpected(damaged("'meta', which is empty although there are jobs,"));
+  if (rows->Valid()) return tl::unexpected(damaged(path(), "'meta', which is empty although there are jobs,"));
   id_ = fresh_id;
   return {};
 }
@@ -362,7 +371,7 @@ Result<void> Outbox::count_jobs() {
     // A worker takes no job with the tag of other bytes: it would be sent for ever.
     if (row && row->tag != digester.tag(row->job)) row.reset();
     const bool known = rows->key().size() == key_bytes && sequence_of(rows->key()) <= found_.last_sequence;
-    if (!row || !known) return tl::unexpected(damaged("the job " + rows->key().ToString(true)));
+    if (!row || !known) return tl::unexpected(damaged(path(), "the job " + rows->key().ToString(true)));
     ++found_.jobs;
     found_.bytes += row->job.size();
   }
@@ -406,7 +415,7 @@ Result<Outbox::Read> Outbox::read_after(Sequence after, std::size_t jobs_max, st
   for (rows->Seek(slice_of(key_of(Sequence{number_of(after) + 1}))); rows->Valid(); rows->Next()) {
     const auto row = decoder.decode(rows->value().ToStringView());
     if (!row || rows->key().size() != key_bytes) {
-      return tl::unexpected(damaged("the job " + rows->key().ToString(true)));
+      return tl::unexpected(damaged(path(), "the job " + rows->key().ToString(true)));
     }
     if (read.jobs.size() >= jobs_max || row->job.size() > bytes_max - bytes) return read;
     bytes += row->job.size();
@@ -424,14 +433,6 @@ Error Outbox::lost(const std::string &cause) const {
           .remedy =
               "restore the missing files; or open it with --accept-loss to go on with the jobs that are left, and "
               "send the input again: nothing is done twice"};
-}
-
-Error Outbox::damaged(const std::string &what) const {
-  return {.code = ErrorCode::corrupt,
-          .concerns = path(),
-          .cause = what + " cannot be read",
-          .remedy = "restore the outbox from a copy, or send its jobs again from their source with a new one: nothing "
-                    "is done twice"};
 }
 
 } // namespace onced::sender

@@ -85,7 +85,6 @@ private:
   [[nodiscard]] Result<void> count_jobs();
   [[nodiscard]] Result<std::optional<Bytes>> meta_row(const char *name) const;
   [[nodiscard]] Error lost(const std::string &cause) const;
-  [[nodiscard]] Error damaged(const std::string &what) const;
   [[nodiscard]] std::string path() const { return (directory_ / "db").string(); }
 
   DirectoryLock lock_;

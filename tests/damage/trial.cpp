@@ -7,6 +7,7 @@
 #include <fstream>
 #include <span>
 #include <stdexcept>
+#include <utility>
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -51,7 +52,7 @@ std::string line_of(Finding finding) {
   return std::to_string(static_cast<unsigned>(finding.verdict)) + finding.text + '\n';
 }
 
-Finding finding_of(const std::string &line) {
+Finding finding_in(const std::string &line) {
   return {static_cast<Verdict>(line.at(0) - '0'), line.substr(1)};
 }
 
@@ -90,8 +91,14 @@ std::string describe(const Damage &damage) {
   return "no damage" + how;
 }
 
-Trial::Trial(Shape shape) : jobs_(acknowledged_jobs(shape)) {
-  prepare_store(original(), shape);
+Trial::Trial(Shape shape)
+    : Trial([shape](const fs::path &directory) { prepare_store(directory, shape); },
+            [jobs = acknowledged_jobs(shape)](const fs::path &directory, Opening opening) {
+              return examine(directory, jobs, opening);
+            }) {}
+
+Trial::Trial(const Prepare &prepare, Examine examine) : examine_(std::move(examine)) {
+  prepare(original());
 }
 
 std::vector<Finding> Trial::run(const std::vector<Damage> &damages) const {
@@ -120,7 +127,7 @@ std::vector<Finding> Trial::run_until_death(std::span<const Damage> damages) con
   std::vector<Finding> findings;
   findings.reserve(damages.size());
   for (std::size_t at = 0, end = 0; (end = output.find('\n', at)) != std::string::npos; at = end + 1)
-    findings.push_back(finding_of(output.substr(at, end - at)));
+    findings.push_back(finding_in(output.substr(at, end - at)));
   if (findings.size() < damages.size()) {
     const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                                 : "exit code " + std::to_string(WEXITSTATUS(status));
@@ -137,11 +144,11 @@ void Trial::examine_all(std::span<const Damage> damages, const fs::path &scratch
       fs::remove_all(scratch);
       fs::copy(original(), scratch, fs::copy_options::recursive);
       apply(damage, scratch);
-      const std::string line = line_of(examine(scratch, jobs_, damage.opening));
+      const std::string line = line_of(examine_(scratch, damage.opening));
       if (::write(output, line.data(), line.size()) != static_cast<ssize_t>(line.size())) ::_exit(1);
     }
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "examining a damaged store: %s\n", error.what());
+    std::fprintf(stderr, "examining what was damaged: %s\n", error.what());
     ::_exit(1);
   }
   ::_exit(0);

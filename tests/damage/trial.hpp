@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,10 +27,15 @@ struct Damage {
 };
 [[nodiscard]] std::string describe(const Damage &damage);
 
-// A prepared store and what it has acknowledged.
+// A prepared directory, and how a damaged copy of it is examined.
 class Trial {
 public:
+  using Prepare = std::function<void(const std::filesystem::path &)>;
+  using Examine = std::function<Finding(const std::filesystem::path &, Opening)>;
+
+  // A store with what it has acknowledged.
   explicit Trial(Shape shape);
+  Trial(const Prepare &prepare, Examine examine);
 
   [[nodiscard]] const std::filesystem::path &original() const { return directory_.path(); }
 
@@ -43,7 +49,7 @@ private:
                                 int output) const;
 
   TempDirectory directory_;
-  std::vector<Acknowledged> jobs_;
+  Examine examine_;
 };
 
 } // namespace onced::testing
