@@ -89,6 +89,12 @@ Result<std::vector<std::string>> check_families(const DatabaseOptions &options, 
                                                 const std::string &path) {
   std::vector<std::string> names;
   const auto status = rocksdb::DB::ListColumnFamilies(db, path, &names);
+  if (status.IsPathNotFound()) {
+    return tl::unexpected(Error{.code = ErrorCode::corrupt,
+                                .concerns = path,
+                                .cause = "the manifest that the file CURRENT names cannot be read",
+                                .remedy = "restore the named file from a copy of the whole directory"});
+  }
   if (!status.ok()) return tl::unexpected(opening_error(options, status, path, {}));
   const auto known = options.kind.families(nullptr);
   for (const std::string &name : names) {

@@ -8,19 +8,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <iostream>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "base/child_process.hpp"
 #include "base/directory_kind.hpp"
-#include "damage/trial.hpp"
+#include "damage/damages.hpp"
 #include "rocksdb/durable_mark.hpp"
 #include "support/log_records.hpp"
-#include "support/scene.hpp"
-#include "support/seeds.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -29,102 +25,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The files of a store that hold what it needs to know, in the order of their names; `ending` as in ".log".
-std::vector<fs::path> files_of(const Trial &trial, const std::string &begin, const std::string &ending = {}) {
-  std::vector<fs::path> files;
-  for (const auto &entry : fs::recursive_directory_iterator(trial.original())) {
-    const std::string name = entry.path().filename();
-    const bool wanted = name.starts_with(begin) && name.ends_with(ending);
-    if (wanted && entry.is_regular_file() && entry.file_size() > 0)
-      files.push_back(fs::relative(entry.path(), trial.original()));
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// RocksDB's files are numbered, with six digits.
-std::vector<fs::path> logs_of(const Trial &trial) {
-  return files_of(trial, "0", ".log");
-}
-std::vector<fs::path> tables_of(const Trial &trial) {
-  return files_of(trial, "0", ".sst");
-}
-
-std::uintmax_t size_of(const Trial &trial, const fs::path &file) {
-  return fs::file_size(trial.original() / file);
-}
-
 // The log that was being written at the end.
 fs::path last_log_of(const Trial &trial) {
   return logs_of(trial).back();
-}
-
-std::vector<Damage> flips(const Trial &trial, const std::vector<fs::path> &files, std::uintmax_t stride) {
-  std::vector<Damage> damages;
-  for (const fs::path &file : files) {
-    for (std::uintmax_t at = 0; at < size_of(trial, file); at += stride) {
-      const auto bit = static_cast<std::uint8_t>(1U << (at % 8));
-      damages.push_back({.kind = Damage::Kind::flip, .file = file, .at = at, .bits = bit});
-    }
-  }
-  return damages;
-}
-
-std::vector<Damage> cuts(const Trial &trial, const fs::path &file, std::uintmax_t begin = 0,
-                         std::uintmax_t stride = 1) {
-  std::vector<Damage> damages;
-  for (std::uintmax_t at = begin; at < size_of(trial, file); at += stride)
-    damages.push_back({.kind = Damage::Kind::cut, .file = file, .at = at});
-  return damages;
-}
-
-std::vector<Damage> removals(const std::vector<fs::path> &files) {
-  std::vector<Damage> damages;
-  damages.reserve(files.size());
-  for (const fs::path &file : files)
-    damages.push_back({.kind = Damage::Kind::removal, .file = file});
-  return damages;
-}
-
-template <class Item> std::vector<Item> operator+(std::vector<Item> left, const std::vector<Item> &right) {
-  left.insert(left.end(), right.begin(), right.end());
-  return left;
-}
-
-// Every so many of them once more, before a read-only opening.
-std::vector<Damage> with_read_only(std::vector<Damage> damages, std::size_t stride) {
-  const std::size_t count = damages.size();
-  damages.reserve(count + count / stride + 1);
-  for (std::size_t at = 0; at < count; at += stride) {
-    Damage damage = damages[at];
-    damage.opening = Opening::read_only;
-    damages.push_back(damage);
-  }
-  return damages;
-}
-
-using Tally = std::array<std::size_t, verdict_names.size()>;
-
-// Tries all, prints what came of them, and fails for each that is not allowed.
-Tally check_all(const Trial &trial, const std::vector<Damage> &damages) {
-  Tally tally{};
-  const auto findings = trial.run(damages);
-  for (std::size_t at = 0; at < damages.size(); ++at) {
-    const Finding &finding = findings[at];
-    const auto verdict = static_cast<std::size_t>(finding.verdict);
-    ++tally[verdict];
-    CHECK_MESSAGE(is_allowed(finding.verdict), describe(damages[at]), ": ", verdict_names[verdict], ", ", finding.text);
-  }
-  std::cout << damages.size() << " damages";
-  for (std::size_t verdict = 0; verdict < tally.size(); ++verdict) {
-    if (tally[verdict] > 0) std::cout << ", " << verdict_names[verdict] << ' ' << tally[verdict];
-  }
-  std::cout << std::endl;
-  return tally;
-}
-
-std::size_t count(const Tally &tally, Verdict verdict) {
-  return tally[static_cast<std::size_t>(verdict)];
 }
 
 } // namespace
@@ -192,44 +95,6 @@ TEST_CASE("the older of two live logs is missed as the newer one is") {
   check_all(trial, cuts(trial, logs.back(), size_of(trial, logs.back()) - 2000, 150));
   check_all(trial, flips(trial, {older}, 499'979));
 }
-
-namespace {
-
-// Of a record of a log: its checksum, length and type, then the batch's first row, its count, and what follows.
-std::vector<Damage> flips_of_fields(const fs::path &file, const LogRecord &record) {
-  std::vector<Damage> damages;
-  for (const std::size_t field : {0U, 3U, 4U, 5U, 6U, 7U, 9U, 15U, 19U, 24U}) {
-    for (const unsigned bit : {0x01U, 0x40U}) {
-      if (field >= record.bytes) continue;
-      damages.push_back({.kind = Damage::Kind::flip,
-                         .file = file,
-                         .at = record.begin + field,
-                         .bits = static_cast<std::uint8_t>(bit)});
-    }
-  }
-  return damages;
-}
-
-// Everything that is done to one log of several.
-std::vector<Damage> damages_of_log(const Trial &trial, const fs::path &file, const std::vector<fs::path> &others) {
-  using Kind = Damage::Kind;
-  const auto records = log_records(trial.original() / file);
-  std::vector<Damage> damages{{.kind = Kind::removal, .file = file}, {.kind = Kind::cut, .file = file}};
-  for (const LogRecord &record : {records.front(), records[records.size() / 2], records.back()}) {
-    damages = damages + flips_of_fields(file, record);
-    damages.push_back({.kind = Kind::zero, .file = file, .at = record.begin, .bytes = record.bytes});
-    damages.push_back({.kind = Kind::cut, .file = file, .at = record.begin});
-    damages.push_back({.kind = Kind::cut, .file = file, .at = record.begin + record.bytes - 1});
-  }
-  for (const fs::path &other : others) {
-    if (other == file) continue;
-    damages.push_back({.kind = Kind::swap, .file = file, .other = other});
-    damages.push_back({.kind = Kind::copy, .file = file, .other = other});
-  }
-  return damages;
-}
-
-} // namespace
 
 namespace {
 
@@ -305,15 +170,7 @@ TEST_CASE("each of several live logs is missed in whatever way it is damaged") {
   damages.push_back({.kind = Damage::Kind::copy, .file = logs[0].parent_path() / "999999.log", .other = logs[0]});
   CHECK(count(check_all(trial, damages), Verdict::refused) == damages.size());
 
-  const std::string asked = scene_parameter("ONCED_DAMAGES");
-  const std::size_t tried_max = asked.empty() ? 30 : std::stoul(asked);
-  const Seed seed = seed_or(1);
-  CAPTURE(seed);
-  std::mt19937_64 random(seed.number);
-  std::shuffle(more.begin(), more.end(), random);
-  more.resize(std::min(more.size(), tried_max));
-  std::cout << seed << ": ";
-  check_all(trial, more);
+  check_all(trial, drawn_from(more));
 }
 
 TEST_CASE("files of an older self and of another store are missed") {

@@ -44,10 +44,8 @@ private:
   }
 
   void note_error(const Error &error, Verdict verdict) {
-    const std::string directory = harness_.options.directory.string();
-    const bool is_whole =
-        error.concerns.find(directory) != std::string::npos && !error.cause.empty() && !error.remedy.empty();
-    note(is_whole ? verdict : Verdict::bad_error, std::string(name_of(error.code)) + ": " + describe(error));
+    const Finding found = finding_of(error, harness_.options.directory, verdict);
+    note(found.verdict, found.text);
   }
 
   void look_up(const Acknowledged &job, const Delivery &delivery) {
@@ -117,6 +115,12 @@ private:
 };
 
 } // namespace
+
+Finding finding_of(const Error &error, const std::filesystem::path &directory, Verdict verdict) {
+  const bool is_whole =
+      error.concerns.find(directory.string()) != std::string::npos && !error.cause.empty() && !error.remedy.empty();
+  return {is_whole ? verdict : Verdict::bad_error, std::string(name_of(error.code)) + ": " + describe(error)};
+}
 
 Finding examine(const std::filesystem::path &directory, std::span<const Acknowledged> jobs, Opening opening) {
   return Examination(directory, jobs, opening).run();

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "damage/prepared_store.hpp"
+#include "onced/error.hpp"
 
 namespace onced::testing {
 
@@ -34,6 +35,10 @@ struct Finding {
 };
 
 enum class Opening : std::uint8_t { writable, read_only };
+
+// An error of an opening or a look-up: `verdict`, or `bad_error` where it lacks the place in `directory`, the cause or
+// the remedy.
+[[nodiscard]] Finding finding_of(const Error &error, const std::filesystem::path &directory, Verdict verdict);
 
 // Opens the store in `directory` and asks for every acknowledged row: by its key, by a scan, and, where it is writable,
 // by delivering all jobs again.

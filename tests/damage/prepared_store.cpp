@@ -78,40 +78,37 @@ std::size_t count_files(const std::filesystem::path &directory, const std::strin
   return files;
 }
 
-// In a copy of this process: never returns.
-[[noreturn]] void write_store(const std::filesystem::path &directory, Shape shape, unsigned stores_before) {
-  try {
-    StoreHarness harness(directory);
-    harness.options.dead_letter_bytes_a_second = UINT64_C(1) << 40U; // as fast as they come
-    for (unsigned drawn = 0; drawn < stores_before; ++drawn)
-      (void)harness.random.next(); // so that it has another identity than those
-    for (unsigned boot = 0; boot < boots; ++boot) {
-      harness.open();
-      std::vector<Acknowledged> jobs;
-      if (count_big(shape) > 0 && boot + 1 == boots) {
-        const std::size_t tables = count_files(directory, ".sst");
-        add_big(shape, jobs);
-        write(harness, jobs);
-        jobs.clear();
-        const auto is_flushed = [&] {
-          return shape == Shape::many_logs ? count_files(directory, ".log") >= 4
-                                           : count_files(directory, ".sst") > tables;
-        };
-        if (!eventually(is_flushed)) throw std::runtime_error("no table");
-      }
-      add_small(boot, jobs);
+void write_store(const std::filesystem::path &directory, Shape shape, unsigned stores_before) {
+  StoreHarness harness(directory);
+  harness.options.dead_letter_bytes_a_second = UINT64_C(1) << 40U; // as fast as they come
+  for (unsigned drawn = 0; drawn < stores_before; ++drawn)
+    (void)harness.random.next(); // so that it has another identity than those
+  for (unsigned boot = 0; boot < boots; ++boot) {
+    harness.open();
+    std::vector<Acknowledged> jobs;
+    if (count_big(shape) > 0 && boot + 1 == boots) {
+      const std::size_t tables = count_files(directory, ".sst");
+      add_big(shape, jobs);
       write(harness, jobs);
+      jobs.clear();
+      const auto is_flushed = [&] {
+        return shape == Shape::many_logs ? count_files(directory, ".log") >= 4
+                                         : count_files(directory, ".sst") > tables;
+      };
+      if (!eventually(is_flushed)) throw std::runtime_error("no table");
     }
-    if (shape != Shape::closed) ::kill(::getpid(), SIGKILL);
-    harness.close();
-  } catch (const std::exception &error) {
-    std::cerr << "preparing the store: " << error.what() << '\n';
-    ::_exit(1);
+    add_small(boot, jobs);
+    write(harness, jobs);
   }
-  ::_exit(0);
+  if (shape != Shape::closed) ::kill(::getpid(), SIGKILL);
 }
 
 } // namespace
+
+void play_apart(const std::function<void()> &deeds, bool killed) {
+  const ProcessEnd end = do_in_copy(deeds);
+  if (killed ? !end.is_kill() : !end.is_success()) throw std::runtime_error("the files could not be prepared");
+}
 
 std::vector<Acknowledged> acknowledged_jobs(Shape shape) {
   std::vector<Acknowledged> jobs;
@@ -124,20 +121,18 @@ std::vector<Acknowledged> acknowledged_jobs(Shape shape) {
 
 void prepare_store(const std::filesystem::path &directory, Shape shape) {
   static unsigned stores_before = 0;
-  const ProcessEnd end = do_in_copy([&] { write_store(directory, shape, stores_before); });
+  play_apart([&] { write_store(directory, shape, stores_before); }, shape != Shape::closed);
   ++stores_before;
-  if (shape == Shape::closed ? !end.is_success() : !end.is_kill())
-    throw std::runtime_error("the store could not be prepared");
 }
 
 void boot_once_more(const std::filesystem::path &directory) {
-  const ProcessEnd end = do_in_copy([&] {
-    StoreHarness harness(directory);
-    const bool opened = harness.try_open().has_value();
-    harness.close();
-    if (!opened) ::_exit(1);
-  });
-  if (!end.is_success()) throw std::runtime_error("the store could not be opened");
+  play_apart(
+      [&] {
+        StoreHarness harness(directory);
+        harness.open();
+        harness.close();
+      },
+      false);
 }
 
 } // namespace onced::testing

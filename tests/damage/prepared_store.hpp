@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <vector>
 
 #include "onced/bytes.hpp"
@@ -30,6 +31,10 @@ enum class Shape : std::uint8_t {
 // Writes a store into `directory`, in a process of its own, which acknowledges all of `acknowledged_jobs`: over three
 // boots, so that some rows are in tables and some in the log alone. Throws where it did not end as asked.
 void prepare_store(const std::filesystem::path &directory, Shape shape);
+
+// Does it in a process of its own, which then ends or, where `killed`, kills itself. Throws where it did not come to
+// that end.
+void play_apart(const std::function<void()> &deeds, bool killed);
 
 // Opens and closes it, in a process of its own.
 void boot_once_more(const std::filesystem::path &directory);

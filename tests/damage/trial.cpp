@@ -48,7 +48,7 @@ std::string line_of(Finding finding) {
   return std::to_string(static_cast<unsigned>(finding.verdict)) + finding.text + '\n';
 }
 
-Finding finding_of(const std::string &line) {
+Finding finding_in(const std::string &line) {
   return {static_cast<Verdict>(line.at(0) - '0'), line.substr(1)};
 }
 
@@ -76,8 +76,14 @@ std::string describe(const Damage &damage) {
   return "no damage" + how;
 }
 
-Trial::Trial(Shape shape) : jobs_(acknowledged_jobs(shape)) {
-  prepare_store(original(), shape);
+Trial::Trial(Shape shape)
+    : Trial([shape](const fs::path &directory) { prepare_store(directory, shape); },
+            [jobs = acknowledged_jobs(shape)](const fs::path &directory, Opening opening) {
+              return examine(directory, jobs, opening);
+            }) {}
+
+Trial::Trial(const Prepare &prepare, Examine examine) : examine_(std::move(examine)) {
+  prepare(original());
 }
 
 std::vector<Finding> Trial::run(const std::vector<Damage> &damages) const {
@@ -101,7 +107,7 @@ std::vector<Finding> Trial::run_until_death(std::span<const Damage> damages) con
   std::vector<Finding> findings;
   findings.reserve(damages.size());
   while (const auto line = output.next_line(MonotonicTime::max()))
-    findings.push_back(finding_of(*line));
+    findings.push_back(finding_in(*line));
   const ProcessEnd end = examining.value().wait();
   if (findings.size() < damages.size()) findings.push_back({Verdict::crashed, end.text()});
   return findings;
@@ -115,11 +121,11 @@ int Trial::examine_all(std::span<const Damage> damages, const fs::path &scratch,
       fs::remove_all(scratch);
       fs::copy(original(), scratch, fs::copy_options::recursive);
       apply(damage, scratch);
-      const std::string line = line_of(examine(scratch, jobs_, damage.opening));
+      const std::string line = line_of(examine_(scratch, damage.opening));
       if (!write_all(output, line)) return 1;
     }
   } catch (const std::exception &error) {
-    std::fprintf(stderr, "examining a damaged store: %s\n", error.what());
+    std::fprintf(stderr, "examining what was damaged: %s\n", error.what());
     return 1;
   }
   return 0;

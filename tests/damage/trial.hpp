@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,10 +28,15 @@ struct Damage {
 };
 [[nodiscard]] std::string describe(const Damage &damage);
 
-// A prepared store and what it has acknowledged.
+// A prepared directory, and how a damaged copy of it is examined.
 class Trial {
 public:
+  using Prepare = std::function<void(const std::filesystem::path &)>;
+  using Examine = std::function<Finding(const std::filesystem::path &, Opening)>;
+
+  // A store with what it has acknowledged.
   explicit Trial(Shape shape);
+  Trial(const Prepare &prepare, Examine examine);
 
   [[nodiscard]] const std::filesystem::path &original() const { return directory_.path(); }
 
@@ -44,7 +50,7 @@ private:
                                 const Descriptor &output) const;
 
   ScratchDirectory directory_;
-  std::vector<Acknowledged> jobs_;
+  Examine examine_;
 };
 
 } // namespace onced::testing

@@ -4,18 +4,17 @@ says hello every five seconds and sends again after a second, as docs/protocol.m
 
 Does not show: floods of more connections than the worker plans for, and a network that is full.
 
-Usage: campaign.py [--seconds S] [--ratio R] [--share Q] [--rows N] [--memory MIB] [FLOOD...]
+Usage: campaign.py [--seconds S] [--ratio R] [--share Q] [--rows N] [--memory MIB] [--more N] [--seed N] [FLOOD...]
 
-Prints a JSON line for each flood (those whose name has one of the words, else all): p50 and p99 of the time to a final outcome in
+Prints a JSON line for each flood (those whose name has one of the words; with --more those of every run and N of the others, drawn by
+--seed, by default the number of the day; else all, the long form): p50 and p99 of the time to a final outcome in
 milliseconds, alone and beside the flood on the same worker; `ratio`, the time in which a share Q (default 0.99) of the jobs was settled beside
-the flood by that alone; how many messages of the flood were taken; and the most memory of the worker. Exit 0: every job was settled, no
-ratio was above R (default 10), and the memory stayed below what was planned; 1: not.
+the flood by that alone; how many messages of the flood were taken; and the most memory of the worker. Exit 0: every job was settled, and
+is a duplicate when it is sent again; no ratio was above R (default 10); the memory stayed below what was planned; `onced verify` found
+no problem. 1: not.
 """
 import argparse
-import contextlib
 import ctypes
-import functools
-import hashlib
 import itertools
 import json
 import multiprocessing
@@ -32,44 +31,23 @@ import time
 import msgpack
 import zmq
 
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from kinds import (FLOODS, HANDLERS, LONG_FLOODS, MORE_FLOODS, VICTIM, delivery, hello, large_garbage, pack, query,  # noqa: E402
+                   sockets)
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ONCED = os.environ.get("ONCED_COMMAND", ROOT / "build/release/onced")
-MIB = 1024 * 1024
-VICTIM = b"victim..........".ljust(16, b".")
 RESEND_S, HELLO_S, PATIENCE_S = 1.0, 5.0, 120
 FINAL = range(6)
+ALL_FLOODS = FLOODS | MORE_FLOODS | LONG_FLOODS
+DUPLICATE = 1
+QUEUE_JOBS_MAX, QUEUE_BYTES_MAX = "20000", "64MiB"
+RELAY_MESSAGES_MAX = "1000"
 
 
 def end_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-def pack(value):
-    return msgpack.packb(value, use_bin_type=True)
-
-
-def hello(sender):
-    return pack([1, sender])
-
-
-def query(request):
-    return pack([1, bytes(16), pack(request)])
-
-
-def delivery(sequence, attempt, job):
-    return [sequence, hashlib.sha256(job).digest()[:8], attempt, 0, job]
-
-
-def sockets(context, kind, endpoint, count, **options):
-    made = []
-    for _ in range(count):
-        socket = context.socket(kind)
-        socket.linger = 0
-        for name, value in options.items():
-            setattr(socket, name, value)
-        socket.connect(endpoint)
-        made.append(socket)
-    return made
 
 
 class GoodSender:
@@ -84,10 +62,13 @@ class GoodSender:
         self.replies.send(hello(self.sender))
         self.said = time.monotonic()
 
+    def job(self, number):
+        return pack({"operation_id": f"good-{self.sender.hex()}-{number}", "numbers": [number, 1]})
+
     # How long, in seconds, until the job has its final outcome.
     def settle(self):
         self.sequence += 1
-        job = pack({"operation_id": f"good-{self.sender.hex()}-{self.sequence}", "numbers": [self.sequence, 1]})
+        job = self.job(self.sequence)
         begun = time.monotonic()
         for attempt in itertools.count(1):
             if attempt > 1 or time.monotonic() - self.said > HELLO_S:
@@ -102,6 +83,22 @@ class GoodSender:
             if time.monotonic() - begun > PATIENCE_S:
                 return None
 
+    # How many of all its jobs are answered as duplicates when they are sent again: each of them has had its one effect.
+    def duplicates(self):
+        seen, deadline = set(), time.monotonic() + PATIENCE_S
+        while len(seen) < self.sequence and time.monotonic() < deadline:
+            self.greet()
+            missing = [number for number in range(1, self.sequence + 1) if number not in seen][:1024]
+            self.jobs.send(pack([1, self.sender, [delivery(number, 9, self.job(number)) for number in missing]]))
+            again = time.monotonic() + RESEND_S
+            while not seen.issuperset(missing) and self.replies.poll(max(0, (again - time.monotonic()) * 1000)):
+                message = msgpack.unpackb(self.replies.recv())
+                replies = message[4] if message[1] == "replies" else []
+                if any(reply[2] in FINAL and reply[2] != DUPLICATE for reply in replies):
+                    return len(seen)
+                seen |= {reply[0] for reply in replies if reply[2] == DUPLICATE}
+        return len(seen)
+
     def settle_for(self, seconds, least):
         times, end = [], time.monotonic() + seconds
         while time.monotonic() < end or len(times) < least:
@@ -112,93 +109,18 @@ class GoodSender:
         return times
 
 
-# --- Floods: each runs in a process of its own until it is ended, and sends as fast as it can ----------------------
-
-def push_all(worker, connections, make):
-    context = zmq.Context()
-    pushers = sockets(context, zmq.PUSH, worker.jobs, connections, sndhwm=2)
-    pending = [make(at, 0) for at in range(connections)]
-    for number in itertools.count(1):
-        sent = False
-        for at, socket in enumerate(pushers):
-            with contextlib.suppress(zmq.Again):
-                socket.send(pending[at], zmq.DONTWAIT)
-                pending[at] = make(at, number)
-                sent = True
-        if not sent:
-            time.sleep(0.001)
-
-
-def ask_all(worker, connections, make, **options):
-    context = zmq.Context()
-    peers = sockets(context, zmq.DEALER, worker.replies, connections, **options)
-    for number in itertools.count():
-        sent = False
-        for at, socket in enumerate(peers):
-            with contextlib.suppress(zmq.Again):
-                socket.send(make(at, number), zmq.DONTWAIT)
-                sent = True
-            with contextlib.suppress(zmq.Again):
-                while options.get("rcvhwm") != 1:
-                    socket.recv(zmq.DONTWAIT)
-        if not sent:
-            time.sleep(0.001)
-
-
-# Made once, so that they cost the flooder nothing. Bad jobs that come again are written again, with their count.
-@functools.cache
-def large_bytes(number):
-    return b"\xc1" + bytes([number]) * 16 + bytes(MIB - 1024)
-
-
-@functools.cache
-def large_bad_numbered(at, number):
-    return pack([1, b"flood" + bytes([at]) * 11, [delivery(number + 1, 1, large_bytes(16 * at + number))]])
-
-
-def large_bad(at, number):
-    return large_bad_numbered(at, number % 16)
-
-
-def large_garbage(at, number):
-    return large_bytes(16 * at + number % 16)
-
-
-def many_bad(at, number):
-    sender = b"flood" + bytes([at]) * 11
-    return pack([1, sender, [delivery(number * 4096 + one, 1, b"\xc1" + os.urandom(8)) for one in range(4096)]])
-
-
-def large_good(at, number):
-    sender = b"flood" + bytes([at]) * 11
-    job = pack({"operation_id": f"large-{at}-{os.getpid()}-{number}", "numbers": [2**40 + at] * 65000})
-    return pack([1, sender, [delivery(number + 1, 1, job)]])
-
-
-FLOODS = {
-    "bad jobs of 1 MiB": lambda worker: push_all(worker, 8, large_bad),
-    "bare garbage of 1 MiB": lambda worker: push_all(worker, 8, large_garbage),
-    "bare garbage of 32 bytes": lambda worker: push_all(worker, 8, lambda *_: b"\xc1" + os.urandom(31)),
-    "4,096 bad jobs a message": lambda worker: push_all(worker, 4, many_bad),
-    "good jobs of 585 KiB": lambda worker: push_all(worker, 4, large_good),
-    "hellos with the good sender's id": lambda worker: ask_all(worker, 4, lambda *_: hello(VICTIM)),
-    "hellos with the good sender's id, unread": lambda worker: ask_all(worker, 4, lambda *_: hello(VICTIM), rcvhwm=1),
-    "hellos with random ids": lambda worker: ask_all(worker, 4, lambda *_: hello(os.urandom(16))),
-    "count queries": lambda worker: ask_all(worker, 2, lambda *_: query({"query": "count"})),
-    "stats queries": lambda worker: ask_all(worker, 4, lambda *_: query({"query": "stats"})),
-    "garbage on the replies socket": lambda worker: ask_all(worker, 4, lambda *_: os.urandom(24)),
-    "answers of 1 MiB that nobody reads": lambda worker: ask_all(
-        worker, 20, lambda *_: query({"query": "dead-letters show", "id": worker.large_letter}), rcvhwm=1, rcvbuf=4096),
-}
-
-
 class Worker:
     def __init__(self, memory):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="onced-floods-"))
         self.log = open(self.directory / "worker.log", "w", encoding="utf-8")
+        self.data, configuration = self.directory / "data", self.directory / "onced.toml"
+        self.relay_jobs, self.relay_replies = (f"ipc://{self.directory}/relay-{name}" for name in ("jobs", "replies"))
+        self.kept = []  # sockets of a flood
+        configuration.write_text(HANDLERS.replace("DIRECTORY", str(self.directory)), encoding="utf-8")
         self.process = subprocess.Popen(
-            [str(ONCED), "serve", "--data", str(self.directory / "data"), "--jobs", "tcp://127.0.0.1:*", "--replies",
-             "tcp://127.0.0.1:*", "--memory", f"{memory}MiB"],
+            [str(ONCED), "serve", "--config", str(configuration), "--data", str(self.data), "--jobs", "tcp://127.0.0.1:*",
+             "--replies", "tcp://127.0.0.1:*", "--memory", f"{memory}MiB", "--queue-jobs-max", QUEUE_JOBS_MAX,
+             "--queue-bytes-max", QUEUE_BYTES_MAX, "--relay-messages-max", RELAY_MESSAGES_MAX],
             stdout=subprocess.PIPE, stderr=self.log, text=True, preexec_fn=end_with_parent)
         ready = json.loads(self.process.stdout.readline())
         self.jobs, self.replies = ready["jobs"], ready["replies"]
@@ -233,6 +155,12 @@ class Worker:
         context.destroy(0)
         return answer
 
+    # The exit code of a reading of all rows: 0 where every row and every count is as it must be.
+    def verify(self):
+        done = subprocess.run([str(ONCED), "verify", "--data", str(self.data)], capture_output=True, text=True, check=False,
+                              timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
+        return done.returncode
+
     def memory_max_mib(self):
         for line in open(f"/proc/{self.process.pid}/status", encoding="ascii"):
             if line.startswith("VmHWM:"):
@@ -258,23 +186,26 @@ def measure(name, options):
     good = GoodSender(worker)
     good.settle_for(0.5, 50)
     alone = good.settle_for(options.seconds / 2, 100)
-    flood = multiprocessing.get_context("fork").Process(target=FLOODS[name], args=(worker,), daemon=True)
+    flood = multiprocessing.get_context("fork").Process(target=ALL_FLOODS[name], args=(worker,), daemon=True)
     flood.start()
     time.sleep(1)  # let what it can fill be full
     beside = good.settle_for(options.seconds, 100)
     flood.kill()
     flood.join()
-    taken = {name: count for name, count in worker.stats().items() if name in ("messages", "greetings", "queries", "dropped")}
+    duplicates, stats = good.duplicates(), worker.stats()
+    taken = {name: stats.get(name) for name in ("messages", "greetings", "queries", "dropped", "queue_bytes", "relay_messages")}
     memory = worker.memory_max_mib()
     figures = {
         "flood": name, "alone_p50_ms": quantile(alone, 0.5), "alone_p99_ms": quantile(alone, 0.99), "jobs": len(beside),
         "p50_ms": quantile(beside, 0.5), "p99_ms": quantile(beside, 0.99), "max_ms": quantile(beside, 1), "memory_mib": memory, **taken}
     figures["ratio"] = round(quantile(beside, options.share) / quantile(alone, options.share), 1)
     settled = float("inf") not in beside and worker.process.poll() is None
-    held = settled and figures["ratio"] <= options.ratio and memory <= options.memory
+    figures["twice"], figures["verify"] = good.sequence - duplicates, worker.verify()
+    exact = figures["twice"] == 0 and figures["verify"] == 0
+    held = settled and exact and figures["ratio"] <= options.ratio and memory <= options.memory
     figures["held"] = held
     print(json.dumps(figures), flush=True)
-    worker.end(not settled)
+    worker.end(not settled or not exact)
     return held
 
 
@@ -285,10 +216,17 @@ def main():
     parser.add_argument("--share", type=float, default=0.99)
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--memory", type=int, default=512)
+    parser.add_argument("--more", type=int)
+    parser.add_argument("--seed", type=int, default=int(time.time() // 86400))
     parser.add_argument("floods", nargs="*")
     options = parser.parse_args()
-    chosen = [name for name in FLOODS if not options.floods or any(part in name for part in options.floods)]
-    held = [measure(name, options) for name in chosen]
+    drawn = list(ALL_FLOODS)
+    if options.floods:
+        drawn = [name for name in ALL_FLOODS if any(part in name for part in options.floods)]
+    elif options.more is not None:
+        drawn = [*FLOODS, *random.Random(options.seed).sample(list(MORE_FLOODS), options.more)]
+        print(json.dumps({"seed": options.seed, "floods": len(drawn)}), flush=True)
+    held = [measure(name, options) for name in drawn]
     return 0 if held and all(held) else 1
 
 

@@ -6,11 +6,11 @@
 
 #include <doctest/doctest.h>
 
+#include "base/scratch_directory.hpp"
 #include "onced/random.hpp"
 #include "rocksdb/rocksdb_engine.hpp"
 #include "support/eventually.hpp"
 #include "support/faulty_environment.hpp"
-#include "support/temp_directory.hpp"
 #include "unit/engine/contract.hpp"
 
 namespace onced::testing {
@@ -42,7 +42,7 @@ bool copied_at_one_moment(const std::filesystem::path &from, const std::filesyst
 class RocksdbSubject final : public Subject {
 public:
   RocksdbSubject() {
-    directories_.push_back(std::make_unique<TempDirectory>());
+    directories_.push_back(std::make_unique<ScratchDirectory>());
     open();
   }
 
@@ -54,7 +54,7 @@ public:
   }
   // What a process leaves that ends now is what its files hold now.
   void crash() override {
-    auto next = std::make_unique<TempDirectory>();
+    auto next = std::make_unique<ScratchDirectory>();
     REQUIRE(eventually([&] { return copied_at_one_moment(directories_.back()->path(), next->path()); }));
     directories_.push_back(std::move(next));
     faults_->clear();
@@ -87,8 +87,8 @@ private:
   SystemClock clock_;
   SeededRandom random_{1};
   std::shared_ptr<Faults> faults_ = std::make_shared<Faults>();
-  std::vector<std::unique_ptr<TempDirectory>> directories_; // the last one is in use
-  std::vector<std::unique_ptr<engine::Engine>> engines_;    // the last one is alive
+  std::vector<std::unique_ptr<ScratchDirectory>> directories_; // the last one is in use
+  std::vector<std::unique_ptr<engine::Engine>> engines_;       // the last one is alive
   std::uint64_t boot_ = 0;
 };
 
