@@ -16,6 +16,7 @@
 #include "base/directory_kind.hpp"
 #include "damage/damages.hpp"
 #include "rocksdb/durable_mark.hpp"
+#include "support/eventually.hpp"
 #include "support/log_records.hpp"
 
 using namespace onced;

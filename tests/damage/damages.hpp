@@ -43,7 +43,7 @@ template <class Item>
 
 // Every so many of them once more, before a read-only opening.
 [[nodiscard]] std::vector<Damage> with_read_only(std::vector<Damage> damages, std::size_t stride);
-// ONCED_DAMAGES of them (otherwise 30), drawn by ONCED_DAMAGE_SEED, which is printed.
+// ONCED_DAMAGES of them (otherwise 30), drawn by ONCED_TEST_SEED, which is printed.
 [[nodiscard]] std::vector<Damage> drawn_from(std::vector<Damage> damages);
 
 using Tally = std::array<std::size_t, verdict_names.size()>;
