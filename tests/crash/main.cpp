@@ -96,15 +96,10 @@ Options options_in(const std::vector<std::string_view> &words) {
   return options;
 }
 
-// A session of its own, so that Ctrl-C reaches this program alone; and another command than the built one.
+// Another command than the built one.
 std::vector<std::string> wrapper_of(const std::string &command) {
-  std::vector<std::string> words{"/usr/bin/setsid"};
-  if (!command.empty()) {
-    const auto path = std::filesystem::absolute(command).string();
-    for (const char *word : {"/bin/sh", "-c", R"(command=$0; shift; exec "$command" "$@")", path.c_str()})
-      words.emplace_back(word);
-  }
-  return words;
+  if (command.empty()) return {};
+  return {"/bin/sh", "-c", R"(command=$0; shift; exec "$command" "$@")", std::filesystem::absolute(command).string()};
 }
 
 std::vector<std::string> kills_of(const std::vector<std::string> &wrapper) {
