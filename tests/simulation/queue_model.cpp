@@ -209,10 +209,14 @@ void QueueModel::before_write(const Event &event) {
 }
 
 std::optional<bool> QueueModel::write(const Event &event) {
-  const bool is_blind = event.kind == EventKind::settle && event.again && context_.mutated(Mutation::blind_retry);
-  store_.use_stale_locks(is_blind);
   if (event.kind == EventKind::receive) return write_receive(event);
-  return event.kind == EventKind::settle ? write_settlement(event) : write_give_back(event);
+  if (event.kind == EventKind::give_back) return write_give_back(event);
+  const bool is_blind = event.again && context_.mutated(Mutation::blind_retry);
+  if (!is_blind) store_.forget_before_unknown();
+  store_.use_stale_locks(is_blind);
+  const auto written = write_settlement(event);
+  store_.use_stale_locks(false);
+  return written;
 }
 
 std::optional<bool> QueueModel::write_receive(const Event &event) {
@@ -258,7 +262,7 @@ std::optional<Verdict> QueueModel::on_written(const Event &event, bool is_writte
     const auto obstacle = event.job_is_obstacle ? Leases::Obstacle::job : Leases::Obstacle::type;
     must(leases_->give_back(event.token, obstacle, context_.now), rules::lease_kept);
   } else if (!is_written) { // it has ended
-    leases_->settle(event.token, Leases::Verdict::done, context_.now);
+    if (!event.again) leases_->settle(event.token, Leases::Verdict::done, context_.now);
   } else if (!context_.mutated(Mutation::late_receive)) {
     start_or_give_back(event);
   }

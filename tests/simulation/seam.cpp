@@ -49,7 +49,8 @@ public:
   [[nodiscard]] Step lock(Family family, std::span<const BytesView> keys, Patience patience,
                           std::vector<Found> &found) override {
     auto locked = session_->lock(family, keys, patience, found);
-    if (!locked || !seam_.locks_are_stale || !seam_.before_unknown) return locked;
+    const bool is_stale = seam_.locks_are_stale && family != Family::dead_letters;
+    if (!locked || !is_stale || !seam_.before_unknown) return locked;
     for (std::size_t at = 0; at < keys.size(); ++at) {
       const auto value = seam_.before_unknown->get(family, keys[at]);
       found[at] = {};

@@ -61,11 +61,9 @@ public:
   [[nodiscard]] const onced::QueuedType &type_of(std::size_t key) const;
   [[nodiscard]] const onced::Bytes &name_of(std::size_t key) const { return names_[key].bytes; }
   [[nodiscard]] std::size_t key_named(const onced::Bytes &name) const;
-  // Mutation: see Seam. A write that is the first of its kind forgets what an earlier one has left.
-  void use_stale_locks(bool stale) {
-    if (!stale) seam_.before_unknown.reset();
-    seam_.locks_are_stale = stale;
-  }
+  // Mutation: see Seam.
+  void use_stale_locks(bool stale) { seam_.locks_are_stale = stale; }
+  void forget_before_unknown() { seam_.before_unknown.reset(); }
 
   // Shows the ledger what is there now. Throws `Broken`.
   void observe(const Cause &cause);
