@@ -82,6 +82,13 @@ onced_layer(wire
   src/wire/raw_message.cpp
   src/wire/sockets.cpp
   src/wire/worker_message_decoder.cpp)
+onced_layer(admin
+  src/admin/letter_answers.cpp
+  src/admin/map_writer.cpp
+  src/admin/queries.cpp
+  src/admin/queue_answers.cpp
+  src/admin/request.cpp
+  src/admin/store_answers.cpp)
 onced_layer(sender
   src/sender/connection.cpp
   src/sender/delivery_events.cpp

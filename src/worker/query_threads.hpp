@@ -3,7 +3,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "base/messagepack.hpp"
+#include "admin/map_writer.hpp"
 #include "onced/handler.hpp"
 #include "runner/runner.hpp"
 #include "store/store_keeper.hpp"
@@ -34,11 +34,11 @@ public:
   void close();
 
 private:
-  [[nodiscard]] Bytes answer(const Query &query);
+  [[nodiscard]] Bytes answer(const Query &asked);
   [[nodiscard]] Bytes change(BytesView request);
   [[nodiscard]] Bytes stats();
-  void write_depths(messagepack::Writer &writer);
-  void write_handlers(messagepack::Writer &writer);
+  void write_depths(admin::MapWriter &answer);
+  void write_handlers(admin::MapWriter &answer);
 
   StoreKeeper &keeper_;
   const Handlers &handlers_;
