@@ -17,8 +17,7 @@ enum class Outcome : std::uint8_t {
   failed = 4,    // the handler refused it for good, or its receives ran out; dead-lettered
   expired = 5,   // absent, and issued before the retention horizon; dead-lettered
   accepted = 6,  // durably in custody; a final outcome follows
-  busy = 7,      // nothing was done: dead letters or the queue at their cap, the key's row damaged, contention, or the
-                 // tag of other bytes
+  busy = 7,      // nothing was done; the detail begins with one of busy_causes
 };
 
 struct OutcomeTraits {
@@ -42,6 +41,17 @@ inline constexpr std::array<OutcomeTraits, 8> outcome_table{{
 [[nodiscard]] constexpr const OutcomeTraits &traits_of(Outcome outcome) {
   return outcome_table[static_cast<std::size_t>(outcome)];
 }
+
+// Why nothing was done for a delivery.
+inline constexpr std::array<std::string_view, 7> busy_causes{
+    "the dead letters are at their cap",
+    "the queue is at its cap",
+    "the relay is at its cap",
+    "too many bytes of dead letters at a time",
+    "the stored row of this key is damaged",
+    "other commits held the same keys for too long",
+    "tag_mismatch", // the tag is not that of the bytes
+};
 
 // The outcome of a code read from outside, or nothing when this version does not know it.
 [[nodiscard]] constexpr std::optional<Outcome> outcome_of_code(std::uint64_t code) {

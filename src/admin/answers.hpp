@@ -1,9 +1,25 @@
 #pragma once
 
-#include "admin/queries.hpp"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "admin/map_writer.hpp"
+#include "admin/request.hpp"
+#include "onced/error.hpp"
+#include "onced/handler.hpp"
+#include "onced/store.hpp"
 
 // The answer functions of the table of queries.
 namespace onced::admin {
+
+// Whose question it is.
+enum class Asker : std::uint8_t {
+  network,   // whoever can connect: is shown no sender's id
+  directory, // who may enter the data directory
+};
 
 [[nodiscard]] Result<void> answer_get(const Store &store, const Request &request, Asker asker, MapWriter &answer);
 [[nodiscard]] Result<void> answer_count(const Store &store, const Request &request, Asker asker, MapWriter &answer);

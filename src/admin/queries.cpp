@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "admin/answers.hpp"
 #include "base/utf8.hpp"
 #include "onced/limits.hpp"
 

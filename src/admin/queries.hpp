@@ -6,8 +6,7 @@
 #include <string_view>
 #include <variant>
 
-#include "admin/map_writer.hpp"
-#include "admin/request.hpp"
+#include "admin/answers.hpp"
 #include "onced/bytes.hpp"
 #include "onced/error.hpp"
 #include "onced/handler.hpp"
@@ -21,12 +20,6 @@ namespace onced::admin {
 enum class Right : std::uint8_t {
   read,    // anyone who can connect has it
   operate, // the right to the data directory: through `control.sock`, or on the database itself
-};
-
-// Whose question it is.
-enum class Asker : std::uint8_t {
-  network,   // whoever can connect: is shown no sender's id
-  directory, // who may enter the data directory
 };
 
 // Each writes its answer, or returns what is wrong with the request or the store.

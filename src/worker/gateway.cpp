@@ -44,6 +44,7 @@ void Gateway::run() {
     const bool finishing = finishing_; // read before the last look at what is to be sent
     send_outgoing(finishing);
     if (finishing) return;
+    if (!reading_) handover_.close(); // here, so that whatever was taken before has been handed over
     follow_store();
 
     std::array<zmq::pollitem_t, 4> items{{

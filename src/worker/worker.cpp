@@ -4,6 +4,7 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "onced/fencing_token.hpp"
@@ -114,10 +115,11 @@ public:
 
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
-  void tell_exposure();
+  void warn_of_exposed_directory();
   Result<void> bind(const WorkerOptions &options, Clock &clock);
   Result<void> make_runner(const WorkerOptions &options, Clock &clock, Random &random);
-  void start_threads(const WorkerOptions &options);
+  Result<void> start_threads(const WorkerOptions &options);
+  void start_batch_threads(const WorkerOptions &options);
   void start_executors();
   void on_store_change();
   void on_job_end(const runner::JobEnd &end);
@@ -125,7 +127,8 @@ private:
   void relayed() override;
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
-  void tell_counters();
+  void stop_at_once();
+  void log_counters();
 
   // In the order in which they are needed: the lock is given up last, after the store and every socket.
   std::optional<DirectoryLock> lock_;
@@ -176,15 +179,14 @@ Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Ran
   if (auto opened = open_store(options, clock, random); !opened) return opened;
   if (auto made = make_runner(options, clock, random); !made) return made;
   if (auto bound = bind(options, clock); !bound) return bound;
-  start_threads(options);
-  return {};
+  return start_threads(options);
 }
 
 Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock, Random &random) {
   auto lock = DirectoryLock::take(options.store.directory, DirectoryLock::Mode::exclusive);
   if (!lock) return tl::unexpected(lock.error());
   lock_.emplace(std::move(*lock));
-  if (options.operator_group.empty()) tell_exposure();
+  if (options.operator_group.empty()) warn_of_exposed_directory();
   StoreOptions store_options = options.store;
   store_options.directory = lock_->directory();
   store_options.lock = &*lock_;
@@ -204,7 +206,7 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
 }
 
 // Who may read the directory reads the results in it.
-void Worker::Impl::tell_exposure() {
+void Worker::Impl::warn_of_exposed_directory() {
   std::error_code error;
   const auto rights = std::filesystem::status(lock_->directory(), error).permissions();
   constexpr auto others = std::filesystem::perms::group_all | std::filesystem::perms::others_all;
@@ -255,19 +257,34 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   return {};
 }
 
-void Worker::Impl::start_threads(const WorkerOptions &options) {
+// The gateway's is the last: before it nothing comes in.
+Result<void> Worker::Impl::start_threads(const WorkerOptions &options) {
   const SignalsBlocked blocked;
+  try {
+    start_batch_threads(options);
+    keeper_thread_ = guarded_thread([this] { keeper_->run(); });
+    for (std::size_t lane = 0; lane < worker::query_lanes; ++lane)
+      query_threads_.push_back(guarded_thread([this, lane] { queries_->run(static_cast<worker::QueryLane>(lane)); }));
+    relay_thread_ = guarded_thread([this] { relay_->run(); });
+    start_executors();
+    gateway_thread_ = guarded_thread([this] { gateway_->run(); });
+  } catch (const std::system_error &error) {
+    stop_at_once();
+    return tl::unexpected(Error{.code = ErrorCode::usage,
+                                .concerns = "the threads of the worker",
+                                .cause = error.what(),
+                                .remedy = "raise the limit of threads of this user or container, or give fewer "
+                                          "--workers and a lower concurrency of handlers"});
+  }
+  return {};
+}
+
+void Worker::Impl::start_batch_threads(const WorkerOptions &options) {
   for (unsigned started = 0; started < options.threads; ++started) {
     batch_threads_.push_back(guarded_thread([this, events = worker::DeliveryEvents(options.deliveries)] {
       BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events, late_replies_).run();
     }));
   }
-  keeper_thread_ = guarded_thread([this] { keeper_->run(); });
-  for (std::size_t lane = 0; lane < worker::query_lanes; ++lane)
-    query_threads_.push_back(guarded_thread([this, lane] { queries_->run(static_cast<worker::QueryLane>(lane)); }));
-  gateway_thread_ = guarded_thread([this] { gateway_->run(); });
-  relay_thread_ = guarded_thread([this] { relay_->run(); });
-  start_executors();
 }
 
 void Worker::Impl::start_executors() {
@@ -324,6 +341,10 @@ void Worker::Impl::fail(Error error) {
                          {"concerns", error.concerns},
                          {"cause", error.cause},
                          {"remedy", error.remedy}}});
+  stop_at_once();
+}
+
+void Worker::Impl::stop_at_once() {
   gateway_->stop_reading();
   handover_.abandon();
   runner_->drain(std::chrono::milliseconds(0));
@@ -331,7 +352,7 @@ void Worker::Impl::fail(Error error) {
 }
 
 // Nothing moves any more, so the balance holds.
-void Worker::Impl::tell_counters() {
+void Worker::Impl::log_counters() {
   Event event{.level = EventLevel::info, .name = "worker.drained", .fields = {}};
   for (const worker::CounterTraits &counter : worker::counter_table)
     event.fields.emplace_back(counter.name, (counters_.*counter.counter).load());
@@ -343,8 +364,7 @@ void Worker::Impl::tell_counters() {
 void Worker::Impl::drain() {
   const std::scoped_lock lock(gateway_mutex_);
   if (!gateway_) return;
-  gateway_->stop_reading();
-  handover_.close();
+  gateway_->stop_reading(); // which closes the hand-over
   runner_->drain(drain_timeout_);
   keeper_->stop();
 }
@@ -372,13 +392,14 @@ Result<void> Worker::Impl::wait() {
     thread.join();
   query_threads_.clear();
   if (keeper_thread_.joinable()) keeper_thread_.join();
-  if (gateway_thread_.joinable()) {
+  const bool has_run = gateway_thread_.joinable();
+  if (has_run) {
     gateway_->finish();
     gateway_thread_.join();
   }
   {
     const std::scoped_lock lock(gateway_mutex_);
-    if (gateway_) tell_counters();
+    if (has_run) log_counters();
     gateway_.reset(); // closes the sockets
   }
   context_.close(); // waits for replies that are still leaving, as long as they may linger
