@@ -101,13 +101,13 @@ onced_layer(sender
 onced_layer(runner
   src/runner/answers.cpp
   src/runner/attempt.cpp
-  src/runner/board.cpp
   src/runner/command.cpp
   src/runner/executor.cpp
   src/runner/job_lock.cpp
   src/runner/leases.cpp
   src/runner/relay.cpp
-  src/runner/runner.cpp
+  src/runner/runner_context.cpp
+  src/runner/schedule.cpp
   src/runner/time_keeper.cpp)
 target_link_libraries(onced_runner PRIVATE nlohmann_json::nlohmann_json)
 onced_layer(worker

@@ -3,6 +3,8 @@
 #include <optional>
 
 #include "admin/queries.hpp"
+#include "store/job_queue.hpp"
+#include "store/relay_queue.hpp"
 #include "wire/messages.hpp"
 #include "worker/worker_state.hpp"
 
@@ -104,7 +106,7 @@ void QueryThreads::write_depths(admin::MapWriter &answer) {
 
 void QueryThreads::write_handlers(admin::MapWriter &answer) {
   admin::MapWriter types;
-  for (const auto &state : runner_ != nullptr ? runner_->state() : std::vector<runner::Board::TypeState>()) {
+  for (const auto &state : schedule_.state()) {
     admin::MapWriter type;
     type.number("waiting", state.counters.waiting);
     type.number("starting", state.counters.starting);

@@ -9,8 +9,10 @@
 
 #include "onced/fencing_token.hpp"
 #include "onced/limits.hpp"
+#include "runner/executor.hpp"
 #include "runner/relay.hpp"
-#include "runner/runner.hpp"
+#include "runner/runner_context.hpp"
+#include "runner/time_keeper.hpp"
 #include "store/store_keeper.hpp"
 #include "wire/control_endpoint.hpp"
 #include "wire/endpoint.hpp"
@@ -84,7 +86,7 @@ Result<void> check(const WorkerOptions &options, const Handlers &handlers) {
                                 .cause = std::to_string(options.threads) + " is not possible",
                                 .remedy = "give 1 to " + std::to_string(limits::worker_threads_max)});
   }
-  if (auto checked = runner::Runner::check(handlers); !checked) return checked;
+  if (auto checked = runner::check_executors(handlers); !checked) return checked;
   if (auto checked = runner::check_relays(options.relays); !checked) return checked;
   return check_endpoints(options);
 }
@@ -148,7 +150,8 @@ private:
   Handover handover_;
   Outgoing outgoing_{[this] { wake_.ring(); }};
   worker::LateReplies late_replies_;
-  std::unique_ptr<runner::Runner> runner_;
+  std::unique_ptr<runner::RunnerContext> runner_;
+  std::unique_ptr<runner::TimeKeeper> time_keeper_;
   std::unique_ptr<runner::Relay> relay_;
   std::unique_ptr<QueryThreads> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
@@ -172,7 +175,7 @@ Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Ran
   drain_timeout_ = options.drain_timeout;
   const auto memory = worker::plan_memory(options.memory_bytes, options.senders,
                                           {.batch = options.threads,
-                                           .executors = runner::Runner::executors_of(handlers_),
+                                           .executors = static_cast<unsigned>(runner::executor_types(handlers_).size()),
                                            .relays = static_cast<unsigned>(options.relays.size())});
   if (!memory) return tl::unexpected(memory.error());
   memory_ = *memory;
@@ -219,14 +222,16 @@ void Worker::Impl::warn_of_exposed_directory() {
 }
 
 Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &clock, Random &random) {
-  auto runner = runner::Runner::make({.directory = lock_->directory(),
-                                      .boot = boot_count_of(first_boot_),
-                                      .cut_heartbeats = options.lab.cut_heartbeats,
-                                      .descriptors_max = options.handler_descriptors_max},
-                                     handlers_, *keeper_, clock, random, log_, counters_,
-                                     [this](const runner::JobEnd &end) { on_job_end(end); });
-  if (!runner) return tl::unexpected(runner.error());
-  runner_ = std::move(*runner);
+  const runner::RunnerOptions runner_options{.directory = lock_->directory(),
+                                             .boot = boot_count_of(first_boot_),
+                                             .cut_heartbeats = options.lab.cut_heartbeats,
+                                             .descriptors_max = options.handler_descriptors_max};
+  runner_ = std::make_unique<runner::RunnerContext>(runner_options, handlers_, *keeper_, clock, random, log_, counters_,
+                                                    [this](const runner::JobEnd &end) { on_job_end(end); });
+  time_keeper_ = std::make_unique<runner::TimeKeeper>(*runner_);
+  if (!runner::executor_types(handlers_).empty()) {
+    if (auto prepared = runner_->locks.prepare(); !prepared) return prepared;
+  }
   relay_ = std::make_unique<runner::Relay>(options.relays, *keeper_, clock, random, log_, counters_);
   return {};
 }
@@ -249,7 +254,7 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThreads>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_.get());
+  queries_ = std::make_unique<QueryThreads>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_->schedule);
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
       durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_,
@@ -288,20 +293,20 @@ void Worker::Impl::start_batch_threads(const WorkerOptions &options) {
 }
 
 void Worker::Impl::start_executors() {
-  for (unsigned started = 0; started < runner_->executors(); ++started)
-    executor_threads_.push_back(guarded_thread([this, started] { runner_->run_executor(started); }));
-  if (runner_->executors() > 0) time_keeper_thread_ = guarded_thread([this] { runner_->run_time_keeper(); });
+  for (const std::string_view type : runner::executor_types(handlers_))
+    executor_threads_.push_back(guarded_thread([this, type] { runner::Executor(*runner_, type).run(); }));
+  if (!executor_threads_.empty()) time_keeper_thread_ = guarded_thread([this] { time_keeper_->run(); });
 }
 
 // Before the worker has started there is nobody to be told.
 void Worker::Impl::on_store_change() {
   wake_.ring();
-  if (runner_) runner_->look_again();
+  if (time_keeper_) time_keeper_->look_again();
   if (relay_) relay_->wake();
 }
 
 void Worker::Impl::queued(BytesView key, std::string_view type, WallTime accepted_at) {
-  runner_->add(key, type, accepted_at);
+  runner_->schedule.announce(key, type, accepted_at);
 }
 
 void Worker::Impl::relayed() {
@@ -347,7 +352,7 @@ void Worker::Impl::fail(Error error) {
 void Worker::Impl::stop_at_once() {
   gateway_->stop_reading();
   handover_.abandon();
-  runner_->drain(std::chrono::milliseconds(0));
+  runner_->schedule.drain();
   keeper_->stop();
 }
 
@@ -365,7 +370,7 @@ void Worker::Impl::drain() {
   const std::scoped_lock lock(gateway_mutex_);
   if (!gateway_) return;
   gateway_->stop_reading(); // which closes the hand-over
-  runner_->drain(drain_timeout_);
+  runner_->schedule.drain(drain_timeout_);
   keeper_->stop();
 }
 
@@ -380,7 +385,7 @@ Result<void> Worker::Impl::wait() {
     thread.join();
   executor_threads_.clear();
   if (time_keeper_thread_.joinable()) {
-    runner_->stop();
+    time_keeper_->stop();
     time_keeper_thread_.join();
   }
   if (relay_thread_.joinable()) { // what is on its way stays in the store
