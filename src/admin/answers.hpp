@@ -12,7 +12,6 @@
 #include "onced/handler.hpp"
 #include "onced/store.hpp"
 
-// The answer functions of the table of queries.
 namespace onced::admin {
 
 // Whose question it is.
@@ -21,25 +20,22 @@ enum class Asker : std::uint8_t {
   directory, // who may enter the data directory
 };
 
-[[nodiscard]] Result<void> answer_get(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-[[nodiscard]] Result<void> answer_count(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-[[nodiscard]] Result<void> answer_stats(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-[[nodiscard]] Result<void> answer_verify(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-[[nodiscard]] Result<void> answer_audit(const Store &store, const Request &request, Asker asker, MapWriter &answer);
+// Each writes its answer, or returns what is wrong with the request or the store.
+using ReadAnswer = Result<void>(const Store &store, const Request &request, Asker asker, MapWriter &answer);
+using ChangeAnswer = Result<void>(Store &store, const Handlers &handlers, const Request &request, MapWriter &answer);
 
-[[nodiscard]] Result<void> answer_letter_list(const Store &store, const Request &request, Asker asker,
-                                              MapWriter &answer);
-[[nodiscard]] Result<void> answer_letter(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-[[nodiscard]] Result<void> answer_redrive(Store &store, const Handlers &handlers, const Request &request,
-                                          MapWriter &answer);
-[[nodiscard]] Result<void> answer_purge(Store &store, const Handlers &handlers, const Request &request,
-                                        MapWriter &answer);
-
-[[nodiscard]] Result<void> answer_queued_list(const Store &store, const Request &request, Asker asker,
-                                              MapWriter &answer);
-[[nodiscard]] Result<void> answer_queued(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-[[nodiscard]] Result<void> answer_resolve(Store &store, const Handlers &handlers, const Request &request,
-                                          MapWriter &answer);
+ReadAnswer answer_get;
+ReadAnswer answer_count;
+ReadAnswer answer_stats;
+ReadAnswer answer_verify;
+ReadAnswer answer_audit;
+ReadAnswer answer_letter_list;
+ReadAnswer answer_letter;
+ReadAnswer answer_queued_list;
+ReadAnswer answer_queued;
+ChangeAnswer answer_redrive;
+ChangeAnswer answer_purge;
+ChangeAnswer answer_resolve;
 
 // Entries that several answers have.
 void write_digest(MapWriter &map, std::string_view name, const std::optional<Digest> &digest);

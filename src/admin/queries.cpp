@@ -28,7 +28,7 @@ Result<void> read(const Store &store, BytesView bytes, Asker asker, MapWriter &a
   const auto request = read_request(bytes);
   if (!request) return tl::unexpected(request.error());
   const Query *query = find_query(request->query);
-  const auto *answer_of = query != nullptr ? std::get_if<ReadAnswer>(&query->answer) : nullptr;
+  const auto *answer_of = query != nullptr ? std::get_if<ReadAnswer *>(&query->answer) : nullptr;
   if (answer_of == nullptr) return tl::unexpected(request_error(request->query, "there is no such query"));
   return (*answer_of)(store, *request, asker, answer);
 }
@@ -37,7 +37,7 @@ Result<void> change(Store &store, const Handlers &handlers, BytesView bytes, Map
   const auto request = read_request(bytes);
   if (!request) return tl::unexpected(request.error());
   const Query *query = find_query(request->query);
-  const auto *answer_of = query != nullptr ? std::get_if<ChangeAnswer>(&query->answer) : nullptr;
+  const auto *answer_of = query != nullptr ? std::get_if<ChangeAnswer *>(&query->answer) : nullptr;
   if (answer_of == nullptr) return tl::unexpected(request_error(request->query, "there is no such change"));
   return (*answer_of)(store, handlers, *request, answer);
 }

@@ -22,19 +22,14 @@ enum class Right : std::uint8_t {
   operate, // the right to the data directory: through `control.sock`, or on the database itself
 };
 
-// Each writes its answer, or returns what is wrong with the request or the store.
-using ReadAnswer = Result<void> (*)(const Store &store, const Request &request, Asker asker, MapWriter &answer);
-using ChangeAnswer = Result<void> (*)(Store &store, const Handlers &handlers, const Request &request,
-                                      MapWriter &answer);
-
 // One row of the table of queries.
 struct Query {
   std::string_view name;
   Right right = Right::read;
-  std::variant<ReadAnswer, ChangeAnswer> answer;
+  std::variant<ReadAnswer *, ChangeAnswer *> answer;
   bool scans = false; // it reads rows by the thousand: who asks for one row should not wait for it
 
-  [[nodiscard]] bool changes() const { return std::holds_alternative<ChangeAnswer>(answer); }
+  [[nodiscard]] bool changes() const { return std::holds_alternative<ChangeAnswer *>(answer); }
 };
 
 // Null: there is none of this name.

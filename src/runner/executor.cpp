@@ -239,11 +239,11 @@ void Executor::write(const Leases::HandOver &hand_over, const Attempt &attempt, 
 void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt, const QueueEnding &ending,
                       QueueSettled settled) {
   QueueCounters &counters = context_.counters;
+  settled == QueueSettled::waiting ? context_.schedule.retry(attempt.token) : context_.schedule.forget(attempt.token);
   switch (settled) {
   case QueueSettled::committed:
   case QueueSettled::failed: {
     const bool done = settled == QueueSettled::committed;
-    context_.schedule.forget(attempt.token);
     ++(done ? counters.handled : counters.refused);
     context_.on_end({.key = hand_over.key,
                      .job = attempt.job,
@@ -253,11 +253,9 @@ void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt,
     return;
   }
   case QueueSettled::waiting:
-    context_.schedule.retry(attempt.token);
     ++counters.tried_again;
     return context_.log.write(event_of("handler.failed", EventLevel::warning, attempt, ending.error));
   case QueueSettled::held:
-    context_.schedule.forget(attempt.token);
     ++counters.held;
     context_.on_end({.key = hand_over.key,
                      .job = attempt.job,
@@ -266,7 +264,6 @@ void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt,
     return context_.log.write(event_of("job.held", EventLevel::warning, attempt, ending.error));
   case QueueSettled::stale:
   case QueueSettled::busy: // which is asked for again until it is not
-    context_.schedule.forget(attempt.token);
     return count_late(attempt);
   }
 }
