@@ -90,6 +90,13 @@ onced_layer(wire
   src/wire/raw_message.cpp
   src/wire/sockets.cpp
   src/wire/worker_message_decoder.cpp)
+onced_layer(admin
+  src/admin/letter_answers.cpp
+  src/admin/map_writer.cpp
+  src/admin/queries.cpp
+  src/admin/queue_answers.cpp
+  src/admin/request.cpp
+  src/admin/store_answers.cpp)
 onced_layer(sender
   src/sender/connection.cpp
   src/sender/delivery_events.cpp
@@ -102,13 +109,13 @@ onced_layer(sender
 onced_layer(runner
   src/runner/answers.cpp
   src/runner/attempt.cpp
-  src/runner/board.cpp
   src/runner/command.cpp
   src/runner/executor.cpp
   src/runner/job_lock.cpp
   src/runner/leases.cpp
   src/runner/relay.cpp
-  src/runner/runner.cpp
+  src/runner/runner_context.cpp
+  src/runner/schedule.cpp
   src/runner/time_keeper.cpp)
 target_link_libraries(onced_runner PRIVATE nlohmann_json::nlohmann_json)
 onced_layer(worker

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "admin/queries.hpp"
 #include "onced/ids.hpp"
 #include "onced/limits.hpp"
 #include "wire/query.hpp"
@@ -127,10 +128,10 @@ Result<bool> ChangeSession::hold() {
 }
 
 Bytes ChangeSession::answer(std::string_view name, BytesView request) {
-  if (wire::kind_of_query(name) != wire::QueryKind::changes)
-    return wire::answer_query(*store_, request, wire::Asker::directory);
+  const admin::Query *query = admin::find_query(name);
+  if (query == nullptr || !query->changes()) return admin::answer_query(*store_, request, admin::Asker::directory);
   std::optional<Error> failure; // it ends the command, as its answer says what it is
-  return wire::answer_change(*store_, handlers_, request, failure);
+  return admin::answer_change(*store_, handlers_, request, failure);
 }
 
 // True: the database is ours to read. False: a worker holds it.
@@ -154,7 +155,7 @@ Result<Bytes> QuerySession::ask_data(BytesView request, MonotonicTime deadline) 
     const auto held = hold();
     if (!held) return tl::unexpected(held.error());
     if (!*held) return std::nullopt;
-    return wire::answer_query(*store_, request, wire::Asker::directory);
+    return admin::answer_query(*store_, request, admin::Asker::directory);
   };
   bool repeated = false;
   return tools::ask_data(*target_.data, request, deadline, ask_itself, repeated);

@@ -17,8 +17,7 @@ enum class Outcome : std::uint8_t {
   failed = 4,    // the handler refused the job for good, or its receives are used up; the job is a dead letter
   expired = 5,   // the key is absent, and the job was issued before the retention horizon; the job is a dead letter
   accepted = 6,  // the worker has the queued job in custody; a final outcome follows
-  busy = 7,      // nothing was done: dead letters or the queue are at their cap, the row of the key is damaged, other
-                 // commits held the key for too long, or the tag is that of other bytes
+  busy = 7,      // nothing was done; the detail begins with one of busy_causes
 };
 
 // What a sender needs to know of an outcome beside its meaning.
@@ -46,6 +45,18 @@ inline constexpr std::array<OutcomeTraits, 8> outcome_table{{
   return outcome_table[static_cast<std::size_t>(outcome)];
 }
 
+// Why nothing was done for a delivery.
+inline constexpr std::array<std::string_view, 7> busy_causes{
+    "the dead letters are at their cap",
+    "the queue is at its cap",
+    "the relay is at its cap",
+    "too many bytes of dead letters at a time",
+    "the stored row of this key is damaged",
+    "other commits held the same keys for too long",
+    "tag_mismatch", // the tag is not that of the bytes
+};
+
+// The outcome of a code read from outside, or nothing when this version does not know it.
 // Returns the outcome of a code that was read from the wire or the disk. Returns nothing if this version does not know
 // the code: a newer program wrote it, or the bytes are damaged.
 [[nodiscard]] constexpr std::optional<Outcome> outcome_of_code(std::uint64_t code) {

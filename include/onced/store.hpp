@@ -124,7 +124,6 @@ struct Delivery {
   Tag tag;                  // of the bytes: `Store::recall` gives it back with them
 };
 
-// What became of one delivery, in full.
 // Which way a delivery took through the store.
 enum class Branch : std::uint8_t {
   none,      // nothing was done
@@ -136,6 +135,7 @@ enum class Branch : std::uint8_t {
   absent,    // the key is absent: the handler has run
 };
 
+// What became of one delivery, in full.
 struct Settlement {
   Outcome outcome = Outcome::busy;
   Bytes result;       // canonical MessagePack; empty unless stored or duplicate

@@ -95,7 +95,7 @@ Returned AttemptRunner::run_function(const std::function<Returned(const QueuedCa
                                      const Attempt &attempt) {
   const std::stop_source stop;
   on_started_();
-  context_.board.watch(attempt.token, attempt.type.deadline, heartbeat_interval(attempt.type), stop);
+  context_.schedule.watch(attempt.token, attempt.type.deadline, heartbeat_interval(attempt.type), stop);
   const auto call = [&]() -> Returned {
     try {
       QueuedCall queued;
@@ -113,7 +113,7 @@ Returned AttemptRunner::run_function(const std::function<Returned(const QueuedCa
     }
   };
   auto result = call();
-  context_.board.unwatch(attempt.token);
+  context_.schedule.unwatch(attempt.token);
   return result;
 }
 
@@ -144,8 +144,8 @@ AttemptEnd AttemptRunner::run_command(const HandlerCommand &command, const Attem
   if (!process) return not_started(process.error());
   on_started_();
   CommandWatch watch;
-  watch.stop = context_.stop.descriptor();
-  watch.heartbeat = [&] { return context_.board.heartbeat(attempt.token); };
+  watch.stop = context_.schedule.stop_descriptor();
+  watch.heartbeat = [&] { return context_.schedule.heartbeat(attempt.token); };
   watch.heartbeat_interval = heartbeat_interval(attempt.type);
   const CommandEnd end = (*process)->run(watch);
   switch (end.outcome) {

@@ -42,7 +42,7 @@ struct AttemptEnd {
 class AttemptRunner {
 public:
   // `on_started` is called once a handler runs or is about to: from then on it may have an effect. All must outlive it.
-  AttemptRunner(const RunnerContext &context, std::function<void()> on_started)
+  AttemptRunner(RunnerContext &context, std::function<void()> on_started)
       : context_(context), on_started_(std::move(on_started)) {}
 
   [[nodiscard]] AttemptEnd call(const Attempt &attempt);
@@ -59,7 +59,7 @@ private:
   [[nodiscard]] AttemptEnd checked(Done done);
   [[nodiscard]] AttemptEnd end_of(ReconcileResult result);
 
-  const RunnerContext &context_;
+  RunnerContext &context_;
   std::function<void()> on_started_;
   JobParser parser_;
 };

@@ -99,10 +99,27 @@ Event event_of(std::string_view name, EventLevel level, const Attempt &attempt, 
 
 } // namespace
 
+std::vector<std::string_view> executor_types(const Handlers &handlers) {
+  std::vector<std::string_view> types;
+  for (const auto &[name, type] : handlers.queued_types()) {
+    if (has_handler(type)) types.insert(types.end(), type.concurrency, name);
+  }
+  return types;
+}
+
+Result<void> check_executors(const Handlers &handlers) {
+  const std::size_t executors = executor_types(handlers).size();
+  if (executors <= limits::handler_threads_max) return {};
+  return tl::unexpected(Error{.code = ErrorCode::usage,
+                              .concerns = "the concurrency of all handlers",
+                              .cause = std::to_string(executors) + " threads are too many",
+                              .remedy = "let them be " + std::to_string(limits::handler_threads_max) + " together"});
+}
+
 void Executor::run() {
-  while (const auto hand_over = context_.board.take(type_)) {
+  while (const auto hand_over = context_.schedule.take(type_)) {
     handle(*hand_over);
-    context_.board.let_go(hand_over->key);
+    context_.schedule.let_go(hand_over->key);
   }
 }
 
@@ -113,12 +130,12 @@ void Executor::handle(const Leases::HandOver &hand_over) {
   const auto lock_file = context_.locks.file_of(idempotency_key);
   // Asked before the receive is counted: the job was not handed over then.
   if (std::holds_alternative<HandlerCommand>(type->handler) && former_child_runs(lock_file)) {
-    context_.board.give_back(hand_over.token, Obstacle::job);
+    context_.schedule.give_back(hand_over.token, Obstacle::job);
     return;
   }
   const auto received = receive(hand_over, *type);
   if (!received) return;
-  if (context_.board.draining()) return take_back(hand_over, Obstacle::type, "the worker stops");
+  if (context_.schedule.draining()) return take_back(hand_over, Obstacle::type, "the worker stops");
   const Attempt attempt{.type = *type,
                         .job = received->job,
                         .token = hand_over.token,
@@ -154,9 +171,9 @@ std::optional<store::Received> Executor::receive(const Leases::HandOver &hand_ov
   if (received && (*received)->answer == Answer::job) return std::move(**received);
 
   if (!received || (*received)->answer == Answer::busy) { // the worker stops, or it is asked for again
-    context_.board.give_back(hand_over.token, Obstacle::job);
+    context_.schedule.give_back(hand_over.token, Obstacle::job);
   } else { // it has ended, or is its owner's
-    context_.board.settle(hand_over.token, Leases::Verdict::done);
+    context_.schedule.forget(hand_over.token);
   }
   return std::nullopt;
 }
@@ -165,7 +182,7 @@ std::optional<store::Received> Executor::receive(const Leases::HandOver &hand_ov
 void Executor::take_back(const Leases::HandOver &hand_over, Obstacle obstacle, std::string_view why) {
   const auto taken_back = change_store(
       [&](store::JobQueue &queue) { return queue.give_back(hand_over.key, hand_over.token); }, QueueSettled::waiting);
-  context_.board.give_back(hand_over.token, obstacle);
+  context_.schedule.give_back(hand_over.token, obstacle);
   ++context_.counters.not_started;
   context_.log.write({.level = EventLevel::warning,
                       .name = "handler.not_started",
@@ -181,7 +198,7 @@ std::optional<QueueEnding> Executor::attempt(const Leases::HandOver &hand_over, 
   bool calls = false; // the handler itself, not what is asked before it
   const auto on_started = [&] {
     if (calls) ++context_.counters.receives;
-    if (!std::exchange(ran, true)) context_.board.started(attempt.token);
+    if (!std::exchange(ran, true)) context_.schedule.started(attempt.token);
   };
   AttemptRunner runner(context_, on_started);
   QueueEffect effect = QueueEffect::as_known;
@@ -203,31 +220,30 @@ std::optional<QueueEnding> Executor::attempt(const Leases::HandOver &hand_over, 
     return std::nullopt;
   }
   // It is held without a call, or can be given to no command.
-  if (!ran) context_.board.started(attempt.token);
+  if (!ran) context_.schedule.started(attempt.token);
   QueueEnding ending = ending_of(attempt, row, std::move(end), effect);
   ending.handed_over = ran;
   return ending;
 }
 
 void Executor::write(const Leases::HandOver &hand_over, const Attempt &attempt, const QueueEnding &ending) {
-  if (!context_.board.ended(attempt.token)) return tell_late(attempt);
+  if (!context_.schedule.ended(attempt.token)) return count_late(attempt);
   const auto settled =
       change_store([&](store::JobQueue &queue) { return queue.settle(hand_over.key, attempt.token, ending); },
                    settled_as(ending.verdict));
   if (settled) return finish(hand_over, attempt, ending, *settled);
   // The worker stops. Its row says that it is leased: the next start hands it over again.
-  context_.board.settle(attempt.token, Leases::Verdict::done);
+  context_.schedule.forget(attempt.token);
 }
 
 void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt, const QueueEnding &ending,
                       QueueSettled settled) {
-  using Verdict = Leases::Verdict;
   QueueCounters &counters = context_.counters;
+  settled == QueueSettled::waiting ? context_.schedule.retry(attempt.token) : context_.schedule.forget(attempt.token);
   switch (settled) {
   case QueueSettled::committed:
   case QueueSettled::failed: {
     const bool done = settled == QueueSettled::committed;
-    context_.board.settle(attempt.token, done ? Verdict::done : Verdict::refused);
     ++(done ? counters.handled : counters.refused);
     context_.on_end({.key = hand_over.key,
                      .job = attempt.job,
@@ -237,11 +253,9 @@ void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt,
     return;
   }
   case QueueSettled::waiting:
-    context_.board.settle(attempt.token, Verdict::try_again);
     ++counters.tried_again;
     return context_.log.write(event_of("handler.failed", EventLevel::warning, attempt, ending.error));
   case QueueSettled::held:
-    context_.board.settle(attempt.token, Verdict::unknown);
     ++counters.held;
     context_.on_end({.key = hand_over.key,
                      .job = attempt.job,
@@ -250,12 +264,11 @@ void Executor::finish(const Leases::HandOver &hand_over, const Attempt &attempt,
     return context_.log.write(event_of("job.held", EventLevel::warning, attempt, ending.error));
   case QueueSettled::stale:
   case QueueSettled::busy: // which is asked for again until it is not
-    context_.board.settle(attempt.token, Verdict::done);
-    return tell_late(attempt);
+    return count_late(attempt);
   }
 }
 
-void Executor::tell_late(const Attempt &attempt) {
+void Executor::count_late(const Attempt &attempt) {
   ++context_.counters.late;
   context_.log.write(
       event_of("handler.late", EventLevel::warning, attempt, "its lease was lost: nothing of it is kept"));
@@ -280,7 +293,7 @@ std::optional<QueueSettled> Executor::change_store(const Change &change, QueueSe
     }
     if (*settled == QueueSettled::stale && may_be_written) return if_written;
     if (*settled != QueueSettled::busy) return *settled;
-    if (!pause(tries, context_.stop.descriptor())) return std::nullopt;
+    if (!pause(tries, context_.schedule.stop_descriptor())) return std::nullopt;
   }
 }
 

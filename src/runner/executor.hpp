@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/attempt.hpp"
 #include "runner/runner_context.hpp"
@@ -11,13 +12,20 @@
 
 namespace onced::runner {
 
+// The type that each executor serves: one executor for each lease that there may be at once. The names live as long as
+// the handlers.
+[[nodiscard]] std::vector<std::string_view> executor_types(const Handlers &handlers);
+
+// Errors: `usage`, they are more than limits::handler_threads_max.
+[[nodiscard]] Result<void> check_executors(const Handlers &handlers);
+
 // Handles one queued job after another: counts the receive, runs the handler, and writes how that ended. One thread.
 class Executor {
 public:
   // Of the jobs of this type, whose name must outlive it.
-  Executor(const RunnerContext &context, std::string_view type) : context_(context), type_(type) {}
+  Executor(RunnerContext &context, std::string_view type) : context_(context), type_(type) {}
 
-  // Until the board gives no more.
+  // Until the schedule gives no more, and the job in hand has ended.
   void run();
 
 private:
@@ -33,10 +41,10 @@ private:
   void write(const Leases::HandOver &hand_over, const Attempt &attempt, const store::QueueEnding &ending);
   void finish(const Leases::HandOver &hand_over, const Attempt &attempt, const store::QueueEnding &ending,
               store::QueueSettled settled);
-  void tell_late(const Attempt &attempt);
+  void count_late(const Attempt &attempt);
   [[nodiscard]] std::optional<store::QueueSettled> change_store(const Change &change, store::QueueSettled if_written);
 
-  RunnerContext context_;
+  RunnerContext &context_;
   std::string_view type_;
 };
 

@@ -20,7 +20,6 @@ Leases::Leases(const std::vector<LeaseOptions> &types, std::uint64_t boot, Rando
     const bool is_new = types_.try_emplace(options.type, options).second;
     ONCED_CHECK(is_new);
   }
-  turn_ = types_.begin();
 }
 
 Leases::Added Leases::add(BytesView key, std::string_view type_name, std::uint32_t receives, MonotonicTime accepted_at,
@@ -59,16 +58,7 @@ std::vector<std::string_view> Leases::begin_refill() {
   return names;
 }
 
-std::optional<Leases::HandOver> Leases::take(MonotonicTime now) {
-  if (draining_) return std::nullopt;
-  for (std::size_t asked = 0; asked < types_.size(); ++asked) {
-    if (++turn_ == types_.end()) turn_ = types_.begin();
-    if (auto taken = take_of(turn_->first, now)) return taken;
-  }
-  return std::nullopt;
-}
-
-std::optional<Leases::HandOver> Leases::take_of(std::string_view type_name, MonotonicTime now) {
+std::optional<Leases::HandOver> Leases::take(std::string_view type_name, MonotonicTime now) {
   const auto type = types_.find(type_name);
   if (draining_ || type == types_.end()) return std::nullopt;
   const auto at = next_take(type->second);
@@ -127,18 +117,22 @@ bool Leases::ended(const FencingToken &token) {
   return true;
 }
 
-Leases::Settlement Leases::settle(const FencingToken &token, Verdict verdict, MonotonicTime now) {
+bool Leases::forget(const FencingToken &token) {
   const auto lease = find(token);
-  if (lease == leased_.end()) return Settlement::stale;
+  if (lease == leased_.end()) return false;
   const auto job = lease->second;
   end_lease(lease);
-  if (verdict == Verdict::try_again) {
-    const auto wait = job->second.type->backoff.after(job->second.receives, jitter_);
-    return wait_or_forget(job, now + wait) ? Settlement::waiting : Settlement::exhausted;
-  }
-  forget(job);
-  if (verdict == Verdict::refused) return Settlement::refused;
-  return verdict == Verdict::unknown ? Settlement::held : Settlement::done;
+  remove(job);
+  return true;
+}
+
+bool Leases::retry(const FencingToken &token, MonotonicTime now) {
+  const auto lease = find(token);
+  if (lease == leased_.end()) return false;
+  const auto job = lease->second;
+  end_lease(lease);
+  make_waiting(job, now + job->second.type->backoff.after(job->second.receives, jitter_));
+  return true;
 }
 
 std::vector<Leases::Expired> Leases::expire(MonotonicTime now) {
@@ -148,7 +142,8 @@ std::vector<Leases::Expired> Leases::expire(MonotonicTime now) {
     const auto job = lease->second;
     expired.push_back({{boot_, lease->first}, job->first, job->second.type->options.type, false});
     end_lease(lease);
-    expired.back().exhausted = !wait_or_forget(job, now);
+    expired.back().exhausted = job->second.receives >= job->second.type->options.max_receive_count;
+    expired.back().exhausted ? remove(job) : make_waiting(job, now);
   }
   return expired;
 }
@@ -216,7 +211,7 @@ void Leases::end_lease(Leased::iterator lease) {
   leased_.erase(lease);
 }
 
-void Leases::forget(Jobs::iterator job) {
+void Leases::remove(Jobs::iterator job) {
   auto &accepted_at = job->second.type->accepted_at;
   accepted_at.erase(accepted_at.find(job->second.accepted_at));
   jobs_.erase(job);
@@ -226,16 +221,6 @@ void Leases::make_waiting(Jobs::iterator job, MonotonicTime due) {
   job->second.state = State::waiting;
   job->second.timer = due;
   job->second.type->waiting.emplace(Place{due, job->second.place}, job);
-}
-
-// False: its receives are used up.
-bool Leases::wait_or_forget(Jobs::iterator job, MonotonicTime due) {
-  if (job->second.receives < job->second.type->options.max_receive_count) {
-    make_waiting(job, due);
-    return true;
-  }
-  forget(job);
-  return false;
 }
 
 } // namespace onced::runner

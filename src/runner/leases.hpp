@@ -36,13 +36,13 @@ struct LeaseOptions {
 // passed in; the store and the handlers are the caller's. One thread at a time; the times passed in must not go back.
 // Every call costs O(log jobs), and some O(types) beside it.
 //
-//     add ──▶ waiting ──take──▶ starting ──started──▶ running ──settle──▶ forgotten: done, refused, unknown effect,
-//               ▲                  │                     │                or tried again or expired with its
+//     add ──▶ waiting ──take──▶ starting ──started──▶ running ──forget──▶ forgotten: done, refused, unknown effect;
+//               ▲                  │                     │                or expired with its
 //               ├────give_back─────┘                     │                receives used up
-//               └──────────tried again, expired──────────┘
+//               └────────────retry, expired──────────────┘
 //
 // At most `jobs_max` jobs of a type are in memory. What is over that stays in the store, and comes later through
-// `begin_refill`. Each type has its own places, its own leases and its own turn, so none of them holds up another.
+// `begin_refill`. Each type has its own places and its own leases, so none of them holds up another.
 class Leases {
 public:
   // `boot` is the boot count of the store's opening; it must be greater than that of any Leases before. No types of one
@@ -75,13 +75,11 @@ public:
     std::uint32_t receives = 0; // this one included
   };
 
-  // Leases the job that has waited longest, of the next type in turn that has one due and a lease free. The caller
-  // writes token and receives to the job's row, fsynced, *before* a handler sees the job; then calls `started`, or
-  // `give_back` where the handler could not be started. Until then the lease does not expire. Where the row is no
-  // longer there, the job has ended: settle it as done.
-  [[nodiscard]] std::optional<HandOver> take(MonotonicTime now);
-  // The same of this type only.
-  [[nodiscard]] std::optional<HandOver> take_of(std::string_view type, MonotonicTime now);
+  // Leases the job of this type that has waited longest, where one is due and a lease is free. The caller writes token
+  // and receives to the job's row, fsynced, *before* a handler sees the job; then calls `started`, or `give_back` where
+  // the handler could not be started. Until then the lease does not expire. Where the row is no longer there, the job
+  // has ended: forget it.
+  [[nodiscard]] std::optional<HandOver> take(std::string_view type, MonotonicTime now);
   // Whether the job is leased.
   [[nodiscard]] bool is_leased(BytesView key) const;
 
@@ -106,23 +104,12 @@ public:
   // long that takes. False as above: nothing is to be written.
   bool ended(const FencingToken &token);
 
-  enum class Verdict : std::uint8_t {
-    done,
-    refused,   // for good
-    try_again, // failed, or was stopped
-    unknown,   // whether it had its effect; policy and owner decide
-  };
-  enum class Settlement : std::uint8_t {
-    stale,     // no such lease: nothing has changed
-    done,      // forgotten
-    refused,   // forgotten; a dead letter
-    held,      // forgotten, until it is added again
-    waiting,   // with backoff
-    exhausted, // forgotten, as its receives are used up; a dead letter
-  };
-
-  // Ends the lease. The caller writes what it returns, in a transaction that compares the token with that of the row.
-  Settlement settle(const FencingToken &token, Verdict verdict, MonotonicTime now);
+  // Ends the lease. The job has ended, or is its owner's: it is not handed over again until it is added again. False as
+  // above.
+  bool forget(const FencingToken &token);
+  // Ends the lease. The job waits for its next receive, with backoff: the caller has found that one is left. False as
+  // above.
+  bool retry(const FencingToken &token, MonotonicTime now);
 
   struct Expired {
     FencingToken token;
@@ -134,7 +121,7 @@ public:
   // Ends the leases whose visibility timeout has passed. Their handlers may still run: their settlements are stale.
   [[nodiscard]] std::vector<Expired> expire(MonotonicTime now);
 
-  // Nothing is taken any more. What is leased goes on until it settles, is given back or expires.
+  // Nothing is taken any more. What is leased goes on until it is forgotten, retried, given back or expires.
   void drain() { draining_ = true; }
 
   // When to call `expire` and `take` if nothing else happens; `now` when there is something to take. Nothing when only
@@ -191,9 +178,8 @@ private:
   [[nodiscard]] Leased::iterator find(const FencingToken &token);
   void run_until(Leased::iterator lease, MonotonicTime expiry);
   void end_lease(Leased::iterator lease);
-  void forget(Jobs::iterator job);
+  void remove(Jobs::iterator job);
   void make_waiting(Jobs::iterator job, MonotonicTime due);
-  bool wait_or_forget(Jobs::iterator job, MonotonicTime due);
 
   std::uint64_t boot_;
   SeededRandom jitter_;
@@ -203,7 +189,6 @@ private:
 
   // Every job waits in its type or is in `leased_`, never both; those that run are in `expiries_` too.
   Types types_;
-  Types::iterator turn_; // the type that was served last
   Jobs jobs_;
   Leased leased_;
   std::map<Place, Leased::iterator> expiries_; // by time and count

@@ -25,27 +25,27 @@ constexpr std::string_view exhausted_error = "its receives are used up: its leas
 
 void TimeKeeper::run() {
   while (!stopping_) {
-    context_.board.beat(); // first: what was late is this thread
-    if (context_.board.stop_if_due()) context_.stop.ring();
+    context_.schedule.beat(); // first: what was late is this thread
+    context_.schedule.stop_if_due();
     end_expired();
     if (!exhausted_.empty()) end_exhausted();
     if (!walk_) begin_walk();
     if (walk_) {
       walk_on();
     } else {
-      context_.board.wait(exhausted_.empty() ? std::nullopt : std::optional(pause_between_tries));
+      context_.schedule.wait(exhausted_.empty() ? std::nullopt : std::optional(pause_between_tries));
     }
   }
 }
 
 void TimeKeeper::look_again() {
   look_again_ = true;
-  context_.board.nudge();
+  context_.schedule.nudge();
 }
 
 void TimeKeeper::stop() {
   stopping_ = true;
-  context_.board.nudge();
+  context_.schedule.nudge();
 }
 
 // --- What the store holds -------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ void TimeKeeper::begin_walk() {
     walk_ = std::move(walk);
     return;
   }
-  const auto names = context_.board.begin_refill();
+  const auto names = context_.schedule.begin_refill();
   if (names.empty()) return;
   walk.wanted.insert(names.begin(), names.end());
   std::optional<Bytes> start;
@@ -117,7 +117,7 @@ void TimeKeeper::look_at(const store::QueueEntry &entry) {
   if (type != nullptr && walk_->wanted.find(row.type) == walk_->wanted.end()) return;
   const auto receives =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(row.receives, std::numeric_limits<std::uint32_t>::max()));
-  switch (context_.board.add(entry.key, row.type, receives, row.accepted_at)) {
+  switch (context_.schedule.add(entry.key, row.type, receives, row.accepted_at)) {
   case Leases::Added::waiting:
   case Leases::Added::known:
     return;
@@ -129,7 +129,7 @@ void TimeKeeper::look_at(const store::QueueEntry &entry) {
     // Where fewer are allowed now than before, and it touches the outside, it has one more, so that its policy is
     // asked.
     if (row.state == QueueState::waiting && type->external) {
-      context_.board.add(entry.key, row.type, type->max_receive_count - 1, row.accepted_at);
+      context_.schedule.add(entry.key, row.type, type->max_receive_count - 1, row.accepted_at);
     } else {
       begin_end(entry.key, row.state == QueueState::waiting ? FencingToken{} : row.token, row.type);
     }
@@ -144,7 +144,7 @@ void TimeKeeper::look_at(const store::QueueEntry &entry) {
 // --- Leases that nobody extends -------------------------------------------------------------------------------------
 
 void TimeKeeper::end_expired() {
-  for (auto &lease : context_.board.expire()) {
+  for (auto &lease : context_.schedule.expire()) {
     ++context_.counters.expired;
     context_.log.write({.level = EventLevel::warning,
                         .name = "lease.expired",

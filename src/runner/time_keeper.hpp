@@ -13,13 +13,13 @@
 
 namespace onced::runner {
 
-// Keeps the time of the board: ends leases that nobody extends, and brings in the jobs that the store holds, at the
+// Keeps the time of the schedule: ends leases that nobody extends, and brings in the jobs that the store holds, at the
 // start, after each opening of the store, and when there is room for more. One thread, unless said otherwise.
 class TimeKeeper {
 public:
-  explicit TimeKeeper(const RunnerContext &context) : context_(context) {}
+  explicit TimeKeeper(RunnerContext &context) : context_(context) {}
 
-  // Until `stop`.
+  // Until `stop`, which is called once the executors have ended.
   void run();
   // The store is open anew: everything in it is looked at. Any thread.
   void look_again();
@@ -49,7 +49,7 @@ private:
   void end_exhausted();
   [[nodiscard]] Result<store::QueueSettled> end(store::JobQueue &queue, BytesView key, const Exhausted &job);
 
-  RunnerContext context_;
+  RunnerContext &context_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> look_again_{true};
 

@@ -45,7 +45,7 @@ std::string_view text_of(Branch branch, Outcome outcome) {
 
 } // namespace
 
-void DeliveryEvents::tell_consumed(const Intake &intake) const {
+void DeliveryEvents::write_consumed(const Intake &intake) const {
   constexpr std::string_view name = "delivery.consumed";
   const auto deliveries = intake.deliveries();
   for (std::size_t at = 0; at < deliveries.size(); ++at) {
@@ -58,7 +58,7 @@ void DeliveryEvents::tell_consumed(const Intake &intake) const {
     sink_->write(event_of(name, mismatched.reply_to, mismatched.sequence));
 }
 
-void DeliveryEvents::tell_settled(const Intake &intake, std::span<const Settlement> settlements) const {
+void DeliveryEvents::write_settled(const Intake &intake, std::span<const Settlement> settlements) const {
   constexpr std::string_view name = "delivery.settled";
   const auto deliveries = intake.deliveries();
   for (std::size_t at = 0; at < deliveries.size(); ++at) {

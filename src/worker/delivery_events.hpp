@@ -21,17 +21,17 @@ public:
 
   // `delivery.consumed`, of each delivery of the batch, before anything is done with it.
   void consumed(const Intake &intake) const {
-    if (sink_ != nullptr) tell_consumed(intake);
+    if (sink_ != nullptr) write_consumed(intake);
   }
   // `delivery.settled`, with the outcome and the branch that led to it. What it says is on stable storage; no reply has
   // been sent.
   void settled(const Intake &intake, std::span<const Settlement> settlements) const {
-    if (sink_ != nullptr) tell_settled(intake, settlements);
+    if (sink_ != nullptr) write_settled(intake, settlements);
   }
 
 private:
-  void tell_consumed(const Intake &intake) const;
-  void tell_settled(const Intake &intake, std::span<const Settlement> settlements) const;
+  void write_consumed(const Intake &intake) const;
+  void write_settled(const Intake &intake, std::span<const Settlement> settlements) const;
 
   EventLog *sink_;
 };

@@ -3,10 +3,10 @@
 #include <array>
 #include <utility>
 
+#include "admin/queries.hpp"
 #include "onced/digest.hpp"
 #include "onced/limits.hpp"
 #include "wire/messages.hpp"
-#include "wire/query.hpp"
 #include "wire/sockets.hpp"
 #include "worker/worker_state.hpp"
 
@@ -44,6 +44,7 @@ void Gateway::run() {
     const bool finishing = finishing_; // read before the last look at what is to be sent
     send_outgoing(finishing);
     if (finishing) return;
+    if (!reading_) handover_.close(); // here, so that whatever was taken before has been handed over
     follow_store();
 
     std::array<zmq::pollitem_t, 4> items{{
@@ -164,7 +165,7 @@ void Gateway::ask(PeerAddress peer, BytesView request) {
   if (unread.has_room(peer.routing_id, limits::unread_bytes_max / 2)) {
     queries_.ask(std::move(peer), Bytes(request));
   } else {
-    send_to(peer.control, peer.routing_id, wire::encode_answer(wire::answer_too_many()));
+    send_to(peer.control, peer.routing_id, wire::encode_answer(admin::answer_too_many()));
   }
 }
 
@@ -198,7 +199,7 @@ void Gateway::send(OutgoingFrame frame) {
 
 void Gateway::send_answer(const PeerAddress &peer, Bytes frame) {
   const Unread &unread = peer.control ? control_unread_ : unread_;
-  if (!unread.has_room(peer.routing_id, frame.size())) frame = wire::encode_answer(wire::answer_too_many());
+  if (!unread.has_room(peer.routing_id, frame.size())) frame = wire::encode_answer(admin::answer_too_many());
   send_to(peer.control, peer.routing_id, std::move(frame));
 }
 

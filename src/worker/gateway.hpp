@@ -41,7 +41,7 @@ public:
   // invariant.
   void run();
 
-  // No more jobs are taken. Any thread.
+  // No more jobs are taken, and the hand-over is closed. Any thread.
   void stop_reading();
   // Everything has been handed out: send it and return from `run`. Any thread.
   void finish();

@@ -3,9 +3,9 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "base/messagepack.hpp"
+#include "admin/map_writer.hpp"
 #include "onced/handler.hpp"
-#include "runner/runner.hpp"
+#include "runner/schedule.hpp"
 #include "store/store_keeper.hpp"
 #include "worker/counters.hpp"
 #include "worker/handover.hpp"
@@ -21,9 +21,9 @@ using store::StoreKeeper;
 class QueryThreads {
 public:
   QueryThreads(StoreKeeper &keeper, const Handlers &handlers, Counters &counters, const Handover &handover,
-               Outgoing &outgoing, const runner::Runner *runner)
+               Outgoing &outgoing, const runner::Schedule &schedule)
       : keeper_(keeper), handlers_(handlers), counters_(counters), handover_(handover), outgoing_(outgoing),
-        runner_(runner) {}
+        schedule_(schedule) {}
 
   // Answers at once with an error when too many are waiting (QueryTurns). Any thread.
   void ask(PeerAddress peer, Bytes request);
@@ -34,19 +34,19 @@ public:
   void close();
 
 private:
-  [[nodiscard]] Bytes answer(const Query &query);
+  [[nodiscard]] Bytes answer(const Query &asked);
   [[nodiscard]] Bytes change(BytesView request);
   [[nodiscard]] Bytes stats();
-  void write_depths(messagepack::Writer &writer);
-  void write_handlers(messagepack::Writer &writer);
+  void write_depths(admin::MapWriter &answer);
+  void write_handlers(admin::MapWriter &answer);
 
   StoreKeeper &keeper_;
   const Handlers &handlers_;
   Counters &counters_;
   const Handover &handover_;
   Outgoing &outgoing_;
-  const runner::Runner *runner_; // null: no queued jobs are handed over
-  std::mutex mutex_;             // guards the rest
+  const runner::Schedule &schedule_;
+  std::mutex mutex_; // guards the rest
   std::condition_variable changed_;
   QueryTurns turns_;
   bool closed_ = false;

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
+#include "admin/queries.hpp"
 #include "onced/limits.hpp"
-#include "wire/query.hpp"
 
 namespace onced::worker {
 
 QueryLane lane_of(std::string_view name, bool control) {
-  const wire::QueryKind kind = wire::kind_of_query(name);
-  if (control && kind == wire::QueryKind::changes) return QueryLane::changes;
-  const bool scans = kind != wire::QueryKind::changes && wire::is_scan(name);
+  const admin::Query *query = admin::find_query(name);
+  if (control && query != nullptr && query->changes()) return QueryLane::changes;
+  const bool scans = query != nullptr && query->scans;
   if (control) return scans ? QueryLane::operator_scans : QueryLane::operator_reads;
   return scans ? QueryLane::scans : QueryLane::reads;
 }

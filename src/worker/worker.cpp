@@ -4,12 +4,15 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "onced/fencing_token.hpp"
 #include "onced/limits.hpp"
+#include "runner/executor.hpp"
 #include "runner/relay.hpp"
-#include "runner/runner.hpp"
+#include "runner/runner_context.hpp"
+#include "runner/time_keeper.hpp"
 #include "store/store_keeper.hpp"
 #include "wire/control_endpoint.hpp"
 #include "wire/endpoint.hpp"
@@ -83,7 +86,7 @@ Result<void> check(const WorkerOptions &options, const Handlers &handlers) {
                                 .cause = std::to_string(options.threads) + " is not possible",
                                 .remedy = "give 1 to " + std::to_string(limits::worker_threads_max)});
   }
-  if (auto checked = runner::Runner::check(handlers); !checked) return checked;
+  if (auto checked = runner::check_executors(handlers); !checked) return checked;
   if (auto checked = runner::check_relays(options.relays); !checked) return checked;
   return check_endpoints(options);
 }
@@ -114,10 +117,11 @@ public:
 
 private:
   Result<void> open_store(const WorkerOptions &options, Clock &clock, Random &random);
-  void tell_exposure();
+  void warn_of_exposed_directory();
   Result<void> bind(const WorkerOptions &options, Clock &clock);
   Result<void> make_runner(const WorkerOptions &options, Clock &clock, Random &random);
-  void start_threads(const WorkerOptions &options);
+  Result<void> start_threads(const WorkerOptions &options);
+  void start_batch_threads(const WorkerOptions &options);
   void start_executors();
   void on_store_change();
   void on_job_end(const runner::JobEnd &end);
@@ -125,7 +129,8 @@ private:
   void relayed() override;
   template <class Run> std::thread guarded_thread(Run run);
   void fail(Error error);
-  void tell_counters();
+  void stop_at_once();
+  void log_counters();
 
   // In the order in which they are needed: the lock is given up last, after the store and every socket.
   std::optional<DirectoryLock> lock_;
@@ -145,7 +150,8 @@ private:
   Handover handover_;
   Outgoing outgoing_{[this] { wake_.ring(); }};
   worker::LateReplies late_replies_;
-  std::unique_ptr<runner::Runner> runner_;
+  std::unique_ptr<runner::RunnerContext> runner_;
+  std::unique_ptr<runner::TimeKeeper> time_keeper_;
   std::unique_ptr<runner::Relay> relay_;
   std::unique_ptr<QueryThreads> queries_;
   std::mutex gateway_mutex_;         // held by `drain` from any thread, and where the next comes and goes
@@ -169,22 +175,21 @@ Result<void> Worker::Impl::start(const WorkerOptions &options, Clock &clock, Ran
   drain_timeout_ = options.drain_timeout;
   const auto memory = worker::plan_memory(options.memory_bytes, options.senders,
                                           {.batch = options.threads,
-                                           .executors = runner::Runner::executors_of(handlers_),
+                                           .executors = static_cast<unsigned>(runner::executor_types(handlers_).size()),
                                            .relays = static_cast<unsigned>(options.relays.size())});
   if (!memory) return tl::unexpected(memory.error());
   memory_ = *memory;
   if (auto opened = open_store(options, clock, random); !opened) return opened;
   if (auto made = make_runner(options, clock, random); !made) return made;
   if (auto bound = bind(options, clock); !bound) return bound;
-  start_threads(options);
-  return {};
+  return start_threads(options);
 }
 
 Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock, Random &random) {
   auto lock = DirectoryLock::take(options.store.directory, DirectoryLock::Mode::exclusive);
   if (!lock) return tl::unexpected(lock.error());
   lock_.emplace(std::move(*lock));
-  if (options.operator_group.empty()) tell_exposure();
+  if (options.operator_group.empty()) warn_of_exposed_directory();
   StoreOptions store_options = options.store;
   store_options.directory = lock_->directory();
   store_options.lock = &*lock_;
@@ -204,7 +209,7 @@ Result<void> Worker::Impl::open_store(const WorkerOptions &options, Clock &clock
 }
 
 // Who may read the directory reads the results in it.
-void Worker::Impl::tell_exposure() {
+void Worker::Impl::warn_of_exposed_directory() {
   std::error_code error;
   const auto rights = std::filesystem::status(lock_->directory(), error).permissions();
   constexpr auto others = std::filesystem::perms::group_all | std::filesystem::perms::others_all;
@@ -217,14 +222,16 @@ void Worker::Impl::tell_exposure() {
 }
 
 Result<void> Worker::Impl::make_runner(const WorkerOptions &options, Clock &clock, Random &random) {
-  auto runner = runner::Runner::make({.directory = lock_->directory(),
-                                      .boot = boot_count_of(first_boot_),
-                                      .cut_heartbeats = options.lab.cut_heartbeats,
-                                      .descriptors_max = options.handler_descriptors_max},
-                                     handlers_, *keeper_, clock, random, log_, counters_,
-                                     [this](const runner::JobEnd &end) { on_job_end(end); });
-  if (!runner) return tl::unexpected(runner.error());
-  runner_ = std::move(*runner);
+  const runner::RunnerOptions runner_options{.directory = lock_->directory(),
+                                             .boot = boot_count_of(first_boot_),
+                                             .cut_heartbeats = options.lab.cut_heartbeats,
+                                             .descriptors_max = options.handler_descriptors_max};
+  runner_ = std::make_unique<runner::RunnerContext>(runner_options, handlers_, *keeper_, clock, random, log_, counters_,
+                                                    [this](const runner::JobEnd &end) { on_job_end(end); });
+  time_keeper_ = std::make_unique<runner::TimeKeeper>(*runner_);
+  if (!runner::executor_types(handlers_).empty()) {
+    if (auto prepared = runner_->locks.prepare(); !prepared) return prepared;
+  }
   relay_ = std::make_unique<runner::Relay>(options.relays, *keeper_, clock, random, log_, counters_);
   return {};
 }
@@ -247,7 +254,7 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   if (!jobs) return tl::unexpected(jobs.error());
   jobs_endpoint_ = wire::bound_endpoint(*jobs);
   replies_endpoint_ = wire::bound_endpoint(*replies);
-  queries_ = std::make_unique<QueryThreads>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_.get());
+  queries_ = std::make_unique<QueryThreads>(*keeper_, handlers_, counters_, handover_, outgoing_, runner_->schedule);
   gateway_ = std::make_unique<Gateway>(
       Gateway::Sockets{.jobs = std::move(*jobs), .replies = std::move(*replies), .control = std::move(*control)},
       durability_, *keeper_, handover_, outgoing_, *queries_, wake_, counters_, kill_switch_,
@@ -255,36 +262,51 @@ Result<void> Worker::Impl::bind(const WorkerOptions &options, Clock &clock) {
   return {};
 }
 
-void Worker::Impl::start_threads(const WorkerOptions &options) {
+// The gateway's is the last: before it nothing comes in.
+Result<void> Worker::Impl::start_threads(const WorkerOptions &options) {
   const SignalsBlocked blocked;
+  try {
+    start_batch_threads(options);
+    keeper_thread_ = guarded_thread([this] { keeper_->run(); });
+    for (std::size_t lane = 0; lane < worker::query_lanes; ++lane)
+      query_threads_.push_back(guarded_thread([this, lane] { queries_->run(static_cast<worker::QueryLane>(lane)); }));
+    relay_thread_ = guarded_thread([this] { relay_->run(); });
+    start_executors();
+    gateway_thread_ = guarded_thread([this] { gateway_->run(); });
+  } catch (const std::system_error &error) {
+    stop_at_once();
+    return tl::unexpected(Error{.code = ErrorCode::usage,
+                                .concerns = "the threads of the worker",
+                                .cause = error.what(),
+                                .remedy = "raise the limit of threads of this user or container, or give fewer "
+                                          "--workers and a lower concurrency of handlers"});
+  }
+  return {};
+}
+
+void Worker::Impl::start_batch_threads(const WorkerOptions &options) {
   for (unsigned started = 0; started < options.threads; ++started) {
     batch_threads_.push_back(guarded_thread([this, events = worker::DeliveryEvents(options.deliveries)] {
       BatchThread(handover_, outgoing_, *keeper_, handlers_, counters_, kill_switch_, events, late_replies_).run();
     }));
   }
-  keeper_thread_ = guarded_thread([this] { keeper_->run(); });
-  for (std::size_t lane = 0; lane < worker::query_lanes; ++lane)
-    query_threads_.push_back(guarded_thread([this, lane] { queries_->run(static_cast<worker::QueryLane>(lane)); }));
-  gateway_thread_ = guarded_thread([this] { gateway_->run(); });
-  relay_thread_ = guarded_thread([this] { relay_->run(); });
-  start_executors();
 }
 
 void Worker::Impl::start_executors() {
-  for (unsigned started = 0; started < runner_->executors(); ++started)
-    executor_threads_.push_back(guarded_thread([this, started] { runner_->run_executor(started); }));
-  if (runner_->executors() > 0) time_keeper_thread_ = guarded_thread([this] { runner_->run_time_keeper(); });
+  for (const std::string_view type : runner::executor_types(handlers_))
+    executor_threads_.push_back(guarded_thread([this, type] { runner::Executor(*runner_, type).run(); }));
+  if (!executor_threads_.empty()) time_keeper_thread_ = guarded_thread([this] { time_keeper_->run(); });
 }
 
 // Before the worker has started there is nobody to be told.
 void Worker::Impl::on_store_change() {
   wake_.ring();
-  if (runner_) runner_->look_again();
+  if (time_keeper_) time_keeper_->look_again();
   if (relay_) relay_->wake();
 }
 
 void Worker::Impl::queued(BytesView key, std::string_view type, WallTime accepted_at) {
-  runner_->add(key, type, accepted_at);
+  runner_->schedule.announce(key, type, accepted_at);
 }
 
 void Worker::Impl::relayed() {
@@ -324,14 +346,18 @@ void Worker::Impl::fail(Error error) {
                          {"concerns", error.concerns},
                          {"cause", error.cause},
                          {"remedy", error.remedy}}});
+  stop_at_once();
+}
+
+void Worker::Impl::stop_at_once() {
   gateway_->stop_reading();
   handover_.abandon();
-  runner_->drain(std::chrono::milliseconds(0));
+  runner_->schedule.drain();
   keeper_->stop();
 }
 
 // Nothing moves any more, so the balance holds.
-void Worker::Impl::tell_counters() {
+void Worker::Impl::log_counters() {
   Event event{.level = EventLevel::info, .name = "worker.drained", .fields = {}};
   for (const worker::CounterTraits &counter : worker::counter_table)
     event.fields.emplace_back(counter.name, (counters_.*counter.counter).load());
@@ -343,9 +369,8 @@ void Worker::Impl::tell_counters() {
 void Worker::Impl::drain() {
   const std::scoped_lock lock(gateway_mutex_);
   if (!gateway_) return;
-  gateway_->stop_reading();
-  handover_.close();
-  runner_->drain(drain_timeout_);
+  gateway_->stop_reading(); // which closes the hand-over
+  runner_->schedule.drain(drain_timeout_);
   keeper_->stop();
 }
 
@@ -360,7 +385,7 @@ Result<void> Worker::Impl::wait() {
     thread.join();
   executor_threads_.clear();
   if (time_keeper_thread_.joinable()) {
-    runner_->stop();
+    time_keeper_->stop();
     time_keeper_thread_.join();
   }
   if (relay_thread_.joinable()) { // what is on its way stays in the store
@@ -372,13 +397,14 @@ Result<void> Worker::Impl::wait() {
     thread.join();
   query_threads_.clear();
   if (keeper_thread_.joinable()) keeper_thread_.join();
-  if (gateway_thread_.joinable()) {
+  const bool has_run = gateway_thread_.joinable();
+  if (has_run) {
     gateway_->finish();
     gateway_thread_.join();
   }
   {
     const std::scoped_lock lock(gateway_mutex_);
-    if (gateway_) tell_counters();
+    if (has_run) log_counters();
     gateway_.reset(); // closes the sockets
   }
   context_.close(); // waits for replies that are still leaving, as long as they may linger

@@ -306,6 +306,7 @@ TEST_CASE("stats are printed for Prometheus and only by a running worker") {
                            "counter\nonced_stored_total 1\n",
                            "# TYPE onced_deliveries_total counter\nonced_deliveries_total 5\n",
                            "# TYPE onced_batch_deliveries_max gauge\nonced_batch_deliveries_max ",
+                           "# TYPE onced_relay_unknown_destinations gauge\nonced_relay_unknown_destinations 0\n",
                            "# TYPE onced_store_available gauge\nonced_store_available 1\n"}) {
     CAPTURE(text);
     CHECK(printed.output.find(text) != std::string::npos);

@@ -4,10 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include "admin/queries.hpp"
 #include "support/impostor.hpp"
 #include "support/raw_peer.hpp"
 #include "wire/messages.hpp"
-#include "wire/query.hpp"
 
 using namespace onced;
 using namespace onced::testing;
@@ -89,7 +89,7 @@ TEST_CASE("an error that a hostile worker answers with is printed escaped") {
   FakeWorker worker;
   Process query({.arguments = {"count", "--replies", worker.replies_endpoint()}});
   worker.answer_next(wire::encode_answer(
-      wire::answer_error({.code = ErrorCode::corrupt, .concerns = hostile, .cause = hostile, .remedy = "none"})));
+      admin::answer_error({.code = ErrorCode::corrupt, .concerns = hostile, .cause = hostile, .remedy = "none"})));
   const Finished asked = finish(query);
   CHECK(asked.exit != 0);
   CHECK(is_plain(asked.errors));

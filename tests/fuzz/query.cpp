@@ -2,11 +2,11 @@
 // answer that our own command can read, that what only reads changes nothing and answers the same again, and that any
 // answer can be printed. Not: the right to change something (the gateway's), sockets.
 #include "query.hpp"
+#include "admin/queries.hpp"
 #include "fuzz.hpp"
 #include "onced/limits.hpp"
 #include "store/job_queue.hpp"
 #include "support/store_harness.hpp"
-#include "wire/query.hpp"
 
 namespace onced::fuzz {
 namespace {
@@ -69,23 +69,24 @@ Json read_answer(BytesView answer) {
 }
 
 void Queries::ask(BytesView request) {
-  const bool changes = wire::kind_of_query(wire::query_name(request)) == wire::QueryKind::changes;
+  const admin::Query *query = admin::find_query(admin::query_name(request));
+  const bool changes = query != nullptr && query->changes();
   const Counts before = counts();
-  const Bytes answer = wire::answer_query(*store, request, wire::Asker::directory);
+  const Bytes answer = admin::answer_query(*store, request, admin::Asker::directory);
   const Json read = read_answer(answer);
-  require(!read_answer(wire::answer_query(*store, request, wire::Asker::network)).contains("sender_id"),
+  require(!read_answer(admin::answer_query(*store, request, admin::Asker::network)).contains("sender_id"),
           "the network is told no sender's id");
   require(!changes || read.contains("error"), "what changes something is no query");
-  require(wire::answer_query(*store, request, wire::Asker::directory) == answer,
+  require(admin::answer_query(*store, request, admin::Asker::directory) == answer,
           "a query asked again is answered the same");
   require(is_same_counts(counts(), before), "a query changes nothing");
-  static_cast<void>(read_answer(wire::answer_refused(wire::query_name(request))));
+  static_cast<void>(read_answer(admin::answer_refused(admin::query_name(request))));
   ask_to_change(request, changes);
 }
 
 void Queries::ask_to_change(BytesView request, bool changes) {
   const Counts before = counts();
-  const Json answer = read_answer(wire::answer_change(*store, handlers, request, failure_));
+  const Json answer = read_answer(admin::answer_change(*store, handlers, request, failure_));
   require(!failure_, "no request makes the store unavailable");
   if (answer.contains("error")) return require(is_same_counts(counts(), before), "a refused change changes nothing");
   require(changes, "only a change is carried out as one");

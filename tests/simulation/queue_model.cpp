@@ -1,5 +1,6 @@
 #include "queue_model.hpp"
 
+#include <array>
 #include <utility>
 
 #include "base/messagepack.hpp"
@@ -38,14 +39,24 @@ onced::store::QueueEnding ending_of(const Event &event) {
   return ending;
 }
 
+constexpr std::array<std::string_view, 2> type_names{"command", "function"};
+
+bool runs_as_command(std::size_t key) {
+  return key % 2 == 0;
+}
+
+std::string_view type_of(std::size_t key) {
+  return type_names[runs_as_command(key) ? 0 : 1];
+}
+
 } // namespace
 
 // --- The process and its store --------------------------------------------------------------------------------------
 
 void QueueModel::begin_life(std::uint32_t boot) {
-  std::vector<LeaseOptions> types(2, context_.plan.leases);
-  types[0].type = "command";
-  types[1].type = "function";
+  std::vector<LeaseOptions> types(type_names.size(), context_.plan.leases);
+  for (std::size_t at = 0; at < types.size(); ++at)
+    types[at].type = type_names[at];
   leases_.emplace(types, context_.mutated(Mutation::same_boot) ? 1 : boot, context_.chance.source());
   if (!context_.mutated(Mutation::forgotten_custody)) walk();
 }
@@ -117,7 +128,12 @@ void QueueModel::refill() {
 }
 
 void QueueModel::take_due() {
-  while (const auto hand_over = leases_->take(context_.now)) {
+  for (const std::string_view type : type_names)
+    take_due_of(type);
+}
+
+void QueueModel::take_due_of(std::string_view type) {
+  while (const auto hand_over = leases_->take(type, context_.now)) {
     runs_.on_taken(hand_over->token);
     const std::size_t key = store_.key_named(hand_over->key);
     const bool is_locked = runs_as_command(key) && runs_.is_running(key, context_.now);
@@ -262,7 +278,7 @@ std::optional<Verdict> QueueModel::on_written(const Event &event, bool is_writte
     const auto obstacle = event.job_is_obstacle ? Leases::Obstacle::job : Leases::Obstacle::type;
     must(leases_->give_back(event.token, obstacle, context_.now), rules::lease_kept);
   } else if (!is_written) { // it has ended
-    if (!event.again) leases_->settle(event.token, Leases::Verdict::done, context_.now);
+    if (!event.again) leases_->forget(event.token);
   } else if (!context_.mutated(Mutation::late_receive)) {
     start_or_give_back(event);
   }
@@ -274,7 +290,7 @@ std::optional<Verdict> QueueModel::on_written(const Event &event, bool is_writte
 std::optional<Verdict> QueueModel::on_settled(const Event &event, bool is_written) {
   if (event.ending == Ending::expired) return std::nullopt;
   const bool try_again = event.ending == Ending::try_again && (is_written || event.again);
-  leases_->settle(event.token, try_again ? Leases::Verdict::try_again : Leases::Verdict::done, context_.now);
+  try_again ? leases_->retry(event.token, context_.now) : leases_->forget(event.token);
   if (try_again || (!is_written && !event.again)) return std::nullopt;
   if (event.ending != Ending::done) return Verdict{Outcome::failed, 0};
   return Verdict{Outcome::stored, context_.ledger.row(key_of(event)).result};

@@ -47,6 +47,7 @@ private:
   void walk();
   void refill();
   void take_due();
+  void take_due_of(std::string_view type);
   void begin_write(EventKind kind, std::size_t key, const onced::FencingToken &token, Ending ending = Ending::done);
   void start_or_give_back(const Event &received);
   void start(const Event &received);

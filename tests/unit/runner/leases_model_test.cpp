@@ -28,8 +28,6 @@ using onced::testing::Seed;
 using onced::testing::seeds;
 using Added = Leases::Added;
 using Obstacle = Leases::Obstacle;
-using Settlement = Leases::Settlement;
-using Verdict = Leases::Verdict;
 
 constexpr std::array<std::string_view, 3> type_names{"narrow", "small", "wide"};
 
@@ -37,8 +35,8 @@ std::vector<LeaseOptions> three_types() {
   return {{"narrow", 1, 5s, 1, 1s, 8s, 4}, {"small", 2, 10s, 3, 100ms, 2s, 2}, {"wide", 5, 20s, 5, 2s, 60s, 30}};
 }
 
-// A moment that jitter leaves open: not before `from`, and by `to` at the latest.
-struct Moment {
+// A time that jitter leaves open: not before `from`, and by `to` at the latest.
+struct TimeRange {
   MonotonicTime from;
   MonotonicTime to;
 };
@@ -51,7 +49,7 @@ struct ModelJob {
   Where where = Where::store;
   std::uint32_t receives = 0; // as the store has it
   std::uint32_t runs = 0;     // of this budget, counted here
-  Moment due{};
+  TimeRange due{};
   FencingToken token{};
   MonotonicTime expiry{};
   bool answered = false; // it runs no more, and cannot expire
@@ -62,10 +60,9 @@ struct ModelJob {
 
 struct ModelType {
   LeaseOptions options;
-  Moment paused_until{};
+  TimeRange paused_until{};
   std::uint32_t failed_starts = 0;
   bool more_in_store = false;
-  std::size_t passed_over = 0; // hand-overs to others since it was certainly ready
 };
 
 class History {
@@ -84,9 +81,9 @@ private:
   [[nodiscard]] std::size_t count(std::size_t type, Where where) const;
   [[nodiscard]] std::size_t in_memory(std::size_t type) const;
   [[nodiscard]] std::size_t leased(std::size_t type) const;
-  [[nodiscard]] std::optional<Moment> ready(std::size_t type) const;
-  [[nodiscard]] Moment after_backoff(const LeaseOptions &options, std::uint32_t attempt) const;
-  [[nodiscard]] bool is_certain(const Moment &moment) const { return moment.to <= now_ || now_ < moment.from; }
+  [[nodiscard]] std::optional<TimeRange> ready(std::size_t type) const;
+  [[nodiscard]] TimeRange after_backoff(const LeaseOptions &options, std::uint32_t attempt) const;
+  [[nodiscard]] bool is_certain(const TimeRange &moment) const { return moment.to <= now_ || now_ < moment.from; }
   [[nodiscard]] ModelJob *holder_of(const FencingToken &token);
   [[nodiscard]] FencingToken some_token();
 
@@ -95,14 +92,14 @@ private:
   void new_job();
   void redrive();
   void refill();
-  void take();
-  void expect_turns(std::size_t served, const std::array<bool, type_names.size()> &was_ready);
+  void take(std::size_t type);
+  void take_any();
   void start();
   void give_back();
   void heartbeat();
   void answer();
-  void settle(Verdict verdict);
-  void try_again(ModelJob &job, Settlement settlement);
+  void forget();
+  void retry();
   void pass_time();
   void expire();
   void check_all() const;
@@ -131,20 +128,20 @@ std::size_t History::in_memory(std::size_t type) const {
 }
 
 // When a job of the type may be taken; nothing where none can be.
-std::optional<Moment> History::ready(std::size_t type) const {
+std::optional<TimeRange> History::ready(std::size_t type) const {
   if (leased(type) >= types_[type].options.concurrency) return std::nullopt;
-  std::optional<Moment> first;
+  std::optional<TimeRange> first;
   for (const ModelJob &job : jobs_) {
     if (job.type != type || job.where != Where::waiting) continue;
     if (!first) first = job.due;
-    first = Moment{std::min(first->from, job.due.from), std::min(first->to, job.due.to)};
+    first = TimeRange{std::min(first->from, job.due.from), std::min(first->to, job.due.to)};
   }
   if (!first) return std::nullopt;
-  const Moment paused = types_[type].paused_until;
-  return Moment{std::max(first->from, paused.from), std::max(first->to, paused.to)};
+  const TimeRange paused = types_[type].paused_until;
+  return TimeRange{std::max(first->from, paused.from), std::max(first->to, paused.to)};
 }
 
-Moment History::after_backoff(const LeaseOptions &options, std::uint32_t attempt) const {
+TimeRange History::after_backoff(const LeaseOptions &options, std::uint32_t attempt) const {
   auto longest = options.backoff;
   for (std::uint32_t round = 1; round < attempt; ++round)
     longest = std::min(2 * longest, options.backoff_max);
@@ -173,7 +170,8 @@ FencingToken History::some_token() {
 void History::restart() {
   if (leases_) {
     leases_->drain();
-    CHECK_FALSE(leases_->take(now_).has_value());
+    for (const std::string_view name : type_names)
+      CHECK_FALSE(leases_->take(name, now_).has_value());
   }
   leases_ = std::make_unique<Leases>(three_types(), ++boot_, random_);
   for (ModelType &type : types_)
@@ -238,43 +236,38 @@ void History::refill() {
   }
 }
 
-void History::take() {
-  std::array<bool, type_names.size()> was_ready{};
-  for (std::size_t type = 0; type < types_.size(); ++type) {
-    const auto moment = ready(type);
-    was_ready[type] = moment && moment->to <= now_;
-  }
-  const auto taken = leases_->take(now_);
+void History::take(std::size_t of_type) {
+  const auto ready_at = ready(of_type);
+  const auto taken = leases_->take(type_names[of_type], now_);
   if (!taken) {
-    CHECK(std::count(was_ready.begin(), was_ready.end(), true) == 0);
+    CHECK((!ready_at || ready_at->to > now_));
     return;
   }
+  REQUIRE(ready_at.has_value());
+  CHECK(ready_at->from <= now_);
   const auto found =
       std::find_if(jobs_.begin(), jobs_.end(), [&](const ModelJob &known) { return known.key == taken->key; });
   REQUIRE(found != jobs_.end());
   ModelJob &job = *found;
   const ModelType &type = types_[job.type];
   REQUIRE(job.where == Where::waiting); // no second lease
-  CHECK(taken->type == type_names[job.type]);
+  CHECK(job.type == of_type);
+  CHECK(taken->type == type_names[of_type]);
   CHECK(leased(job.type) < type.options.concurrency);
   CHECK(std::max(job.due.from, type.paused_until.from) <= now_);
   CHECK(taken->receives == job.receives + 1);
   CHECK(taken->receives <= type.options.max_receive_count);
   if (!tokens_.empty()) CHECK(taken->token > tokens_.back());
-  expect_turns(job.type, was_ready);
   tokens_.push_back(taken->token);
   job.token = taken->token;
   job.receives = taken->receives;
   job.where = Where::starting;
 }
 
-// A type that is ready is served before every other was served twice.
-void History::expect_turns(std::size_t served, const std::array<bool, type_names.size()> &was_ready) {
-  for (std::size_t type = 0; type < types_.size(); ++type) {
-    std::size_t &passed_over = types_[type].passed_over;
-    passed_over = was_ready[type] && type != served ? passed_over + 1 : 0;
-    CHECK(passed_over < types_.size());
-  }
+// One of each type, where there is one.
+void History::take_any() {
+  for (std::size_t type = 0; type < types_.size(); ++type)
+    take(type);
 }
 
 void History::start() {
@@ -325,30 +318,26 @@ void History::answer() {
   if (answers) job->answered = true;
 }
 
-void History::settle(Verdict verdict) {
+void History::forget() {
   const FencingToken token = some_token();
   ModelJob *const job = holder_of(token);
-  const Settlement settlement = leases_->settle(token, verdict, now_);
-  if (job == nullptr) {
-    CHECK(settlement == Settlement::stale);
-    return;
-  }
-  if (verdict == Verdict::try_again) {
-    try_again(*job, settlement);
-    return;
-  }
-  constexpr std::array<Settlement, 4> settlements{Settlement::done, Settlement::refused, Settlement::stale,
-                                                  Settlement::held};
-  CHECK(settlement == settlements[static_cast<std::size_t>(verdict)]);
-  job->where = Where::ended;
+  CHECK(leases_->forget(token) == (job != nullptr));
+  if (job != nullptr) job->where = Where::ended;
 }
 
-void History::try_again(ModelJob &job, Settlement settlement) {
-  const LeaseOptions &options = types_[job.type].options;
-  const bool exhausted = job.receives >= options.max_receive_count;
-  CHECK(settlement == (exhausted ? Settlement::exhausted : Settlement::waiting));
-  job.where = exhausted ? Where::ended : Where::waiting;
-  job.due = after_backoff(options, job.receives);
+// As the store decides: a job whose receives are used up has ended.
+void History::retry() {
+  const FencingToken token = some_token();
+  ModelJob *const job = holder_of(token);
+  if (job != nullptr && job->receives >= types_[job->type].options.max_receive_count) {
+    CHECK(leases_->forget(token));
+    job->where = Where::ended;
+    return;
+  }
+  CHECK(leases_->retry(token, now_) == (job != nullptr));
+  if (job == nullptr) return;
+  job->where = Where::waiting;
+  job->due = after_backoff(types_[job->type].options, job->receives);
 }
 
 // A moment, or to where something happens: then it does.
@@ -364,8 +353,8 @@ void History::pass_time() {
   const bool any_expires = std::any_of(jobs_.begin(), jobs_.end(), expires);
   expire();
   if (any_expires) return;
-  take();
-  CHECK(tokens_.size() == tokens + 1);
+  take_any();
+  CHECK(tokens_.size() > tokens);
 }
 
 void History::expire() {
@@ -386,10 +375,10 @@ void History::expire() {
 }
 
 void History::check_all() const {
-  std::optional<Moment> next;
-  const auto may_be_next = [&next](const Moment &moment) {
+  std::optional<TimeRange> next;
+  const auto may_be_next = [&next](const TimeRange &moment) {
     if (!next) next = moment;
-    next = Moment{std::min(next->from, moment.from), std::min(next->to, moment.to)};
+    next = TimeRange{std::min(next->from, moment.from), std::min(next->to, moment.to)};
   };
   for (std::size_t type = 0; type < types_.size(); ++type) {
     const Leases::Counters expected{count(type, Where::waiting), count(type, Where::starting),
@@ -414,7 +403,7 @@ void History::step() {
   else if (chance < 10)
     redrive();
   else if (chance < 30)
-    take();
+    take(below(types_.size()));
   else if (chance < 45)
     start();
   else if (chance < 50)
@@ -423,14 +412,10 @@ void History::step() {
     heartbeat();
   else if (chance < 61)
     answer();
-  else if (chance < 64)
-    settle(Verdict::done);
-  else if (chance < 66)
-    settle(Verdict::refused);
   else if (chance < 67)
-    settle(Verdict::unknown);
+    forget();
   else if (chance < 77)
-    settle(Verdict::try_again);
+    retry();
   else if (chance < 92)
     pass_time();
   else if (chance < 95)
@@ -448,9 +433,9 @@ void History::finish() {
   for (int round = 0; std::any_of(jobs_.begin(), jobs_.end(), is_left); ++round) {
     REQUIRE(round < 100'000);
     refill();
-    take();
+    take_any();
     start();
-    settle(Verdict::done);
+    forget();
     pass_time();
   }
   check_all();

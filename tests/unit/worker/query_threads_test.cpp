@@ -53,7 +53,8 @@ TEST_CASE("who counts keeps nobody from reading a row and has five queries at a 
   Counters counters;
   Outgoing outgoing([] {});
   const Handover handover(clock, [] {});
-  QueryThreads queries(keeper, handlers, counters, handover, outgoing, nullptr);
+  const runner::Schedule schedule(handlers, 1, clock, random, false, 1);
+  QueryThreads queries(keeper, handlers, counters, handover, outgoing, schedule);
 
   // Nobody counts, and a row can be read all the same.
   queries.ask({.control = false, .routing_id = "counts"}, request_of("count"));

@@ -1,4 +1,4 @@
-#include "runner/board.hpp"
+#include "runner/schedule.hpp"
 
 #include <algorithm>
 
@@ -30,62 +30,81 @@ bool has_handler(const QueuedType &type) {
   return function == nullptr || *function;
 }
 
-Board::Board(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats,
-             std::size_t jobs_in_memory)
+Schedule::Schedule(const Handlers &handlers, std::uint64_t boot, Clock &clock, Random &random, bool cut_heartbeats,
+                   std::size_t jobs_in_memory)
     : clock_(clock), cut_heartbeats_(cut_heartbeats), leases_(lease_options(handlers, jobs_in_memory), boot, random) {
   for (const auto &[name, type] : handlers.queued_types()) {
     if (has_handler(type)) types_.push_back(name);
   }
 }
 
-Leases::Added Board::add(BytesView key, std::string_view type, std::uint32_t receives, WallTime accepted_at) {
+Leases::Added Schedule::add(BytesView key, std::string_view type, std::uint32_t receives, WallTime accepted_at) {
   const MonotonicTime now = clock_.monotonic();
-  // Only for the age that is shown: where the wall clock was set back meanwhile, it is young.
-  const auto age = std::max(clock_.wall() - accepted_at, WallTime::duration::zero());
+  const MonotonicTime accepted = monotonic_of(accepted_at, now);
   const std::scoped_lock lock(mutex_);
-  const auto added = leases_.add(key, type, receives, now - age, now);
+  return add_locked(key, type, receives, accepted, now);
+}
+
+// Where the wall clock was set back meanwhile, it is young.
+MonotonicTime Schedule::monotonic_of(WallTime accepted_at, MonotonicTime now) const {
+  return now - std::max(clock_.wall() - accepted_at, WallTime::duration::zero());
+}
+
+Leases::Added Schedule::add_locked(BytesView key, std::string_view type, std::uint32_t receives,
+                                   MonotonicTime accepted_at, MonotonicTime now) {
+  const auto added = leases_.add(key, type, receives, accepted_at, now);
   if (added == Leases::Added::waiting) job_due_.notify_all();
   return added;
 }
 
-std::vector<std::string_view> Board::begin_refill() {
+std::vector<std::string_view> Schedule::begin_refill() {
   const std::scoped_lock lock(mutex_);
   return leases_.begin_refill();
 }
 
-bool Board::started(const FencingToken &token) {
+bool Schedule::started(const FencingToken &token) {
   const std::scoped_lock lock(mutex_);
   keeper_due_.notify_one(); // its lease may be the first to expire
   return leases_.started(token, clock_.monotonic());
 }
 
-bool Board::give_back(const FencingToken &token, Leases::Obstacle obstacle) {
+bool Schedule::give_back(const FencingToken &token, Leases::Obstacle obstacle) {
   const std::scoped_lock lock(mutex_);
   keeper_due_.notify_one();
   return leases_.give_back(token, obstacle, clock_.monotonic());
 }
 
-bool Board::heartbeat(const FencingToken &token) {
+bool Schedule::heartbeat(const FencingToken &token) {
   if (cut_heartbeats_) return true;
   const std::scoped_lock lock(mutex_);
   return leases_.heartbeat(token, clock_.monotonic());
 }
 
-bool Board::ended(const FencingToken &token) {
+bool Schedule::ended(const FencingToken &token) {
   const std::scoped_lock lock(mutex_);
   return leases_.ended(token);
 }
 
-Leases::Settlement Board::settle(const FencingToken &token, Leases::Verdict verdict) {
+void Schedule::forget(const FencingToken &token) {
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
-  const auto settlement = leases_.settle(token, verdict, now);
-  wake_executors_if_due(now); // its type has a lease free
-  keeper_due_.notify_one();   // it may wait, with backoff, or leave its place to one in the store
-  return settlement;
+  leases_.forget(token);
+  wake_after_end(now);
 }
 
-std::vector<Leases::Expired> Board::expire() {
+void Schedule::retry(const FencingToken &token) {
+  const MonotonicTime now = clock_.monotonic();
+  const std::scoped_lock lock(mutex_);
+  leases_.retry(token, now);
+  wake_after_end(now);
+}
+
+void Schedule::wake_after_end(MonotonicTime now) {
+  wake_executors_if_due(now); // its type has a lease free
+  keeper_due_.notify_one();   // it may wait, with backoff, or leave its place to one in the store
+}
+
+std::vector<Leases::Expired> Schedule::expire() {
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
   auto expired = leases_.expire(now);
@@ -93,37 +112,37 @@ std::vector<Leases::Expired> Board::expire() {
   return expired;
 }
 
-void Board::announce(BytesView key, std::string_view type, WallTime accepted_at) {
-  if (add(key, type, 0, accepted_at) != Leases::Added::known) return;
+// In one step: a lease that ends in between would let go of a job that is not announced yet.
+void Schedule::announce(BytesView key, std::string_view type, WallTime accepted_at) {
+  const MonotonicTime now = clock_.monotonic();
+  const MonotonicTime accepted = monotonic_of(accepted_at, now);
   const std::scoped_lock lock(mutex_);
-  if (leases_.is_leased(key)) announced_.insert_or_assign(Bytes(key), std::pair(std::string(type), accepted_at));
+  if (add_locked(key, type, 0, accepted, now) != Leases::Added::known || !leases_.is_leased(key)) return;
+  announced_.insert_or_assign(Bytes(key), std::pair(std::string(type), accepted));
 }
 
-void Board::let_go(BytesView key) {
-  std::pair<std::string, WallTime> announced;
-  {
-    const std::scoped_lock lock(mutex_);
-    const auto found = announced_.find(key);
-    if (found == announced_.end()) return;
-    announced = std::move(found->second);
-    announced_.erase(found);
-  }
-  add(key, announced.first, 0, announced.second);
+void Schedule::let_go(BytesView key) {
+  const MonotonicTime now = clock_.monotonic();
+  const std::scoped_lock lock(mutex_);
+  const auto found = announced_.find(key);
+  if (found == announced_.end()) return;
+  const auto announced = announced_.extract(found);
+  add_locked(key, announced.mapped().first, 0, announced.mapped().second, now);
 }
 
-std::optional<Leases::HandOver> Board::take(std::string_view type) {
+std::optional<Leases::HandOver> Schedule::take(std::string_view type) {
   std::unique_lock lock(mutex_);
   while (!draining_) {
     const MonotonicTime now = clock_.monotonic();
-    if (auto taken = leases_.take_of(type, now)) return taken;
+    if (auto taken = leases_.take(type, now)) return taken;
     keeper_due_.notify_one(); // it wakes an executor when the next is due
     job_due_.wait(lock);
   }
   return std::nullopt;
 }
 
-void Board::watch(const FencingToken &token, std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
-                  std::stop_source stop) {
+void Schedule::watch(const FencingToken &token, std::chrono::milliseconds deadline, std::chrono::milliseconds interval,
+                     std::stop_source stop) {
   const MonotonicTime now = clock_.monotonic();
   const std::scoped_lock lock(mutex_);
   if (stopping_) stop.request_stop(); // nobody has been told of it yet
@@ -131,13 +150,13 @@ void Board::watch(const FencingToken &token, std::chrono::milliseconds deadline,
   keeper_due_.notify_one();
 }
 
-void Board::unwatch(const FencingToken &token) {
+void Schedule::unwatch(const FencingToken &token) {
   const std::scoped_lock lock(mutex_);
   functions_.erase(token);
 }
 
 // What is asked to stop may run code of its own at once, so that is done without the lock.
-void Board::beat() {
+void Schedule::beat() {
   std::vector<std::stop_source> stops;
   {
     const MonotonicTime now = clock_.monotonic();
@@ -155,7 +174,7 @@ void Board::beat() {
     stop.request_stop();
 }
 
-void Board::wait(std::optional<std::chrono::milliseconds> at_most) {
+void Schedule::wait(std::optional<std::chrono::milliseconds> at_most) {
   std::unique_lock lock(mutex_);
   if (!nudged_) {
     const MonotonicTime now = clock_.monotonic();
@@ -171,43 +190,45 @@ void Board::wait(std::optional<std::chrono::milliseconds> at_most) {
   nudged_ = false;
 }
 
-void Board::nudge() {
+void Schedule::nudge() {
   const std::scoped_lock lock(mutex_);
   nudged_ = true;
   keeper_due_.notify_one();
 }
 
-void Board::drain(std::chrono::milliseconds run_on) {
+void Schedule::drain(std::chrono::milliseconds run_on) {
   const MonotonicTime stop_at = clock_.monotonic() + run_on;
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   draining_ = true;
   stop_at_ = std::min(stop_at_, stop_at);
   leases_.drain();
   job_due_.notify_all();
   keeper_due_.notify_one();
+  lock.unlock();
+  stop_if_due();
 }
 
-bool Board::stop_if_due() {
+void Schedule::stop_if_due() {
   std::vector<std::stop_source> stops;
   {
     const MonotonicTime now = clock_.monotonic();
     const std::scoped_lock lock(mutex_);
-    if (stopping_ || now < stop_at_) return false;
+    if (stopping_ || now < stop_at_) return;
     stopping_ = true;
     for (const auto &[token, function] : functions_)
       stops.push_back(function.stop);
   }
   for (const std::stop_source &stop : stops)
     stop.request_stop();
-  return true;
+  stop_commands_.ring();
 }
 
-bool Board::draining() const {
+bool Schedule::draining() const {
   const std::scoped_lock lock(mutex_);
   return draining_;
 }
 
-std::vector<Board::TypeState> Board::state() const {
+std::vector<Schedule::TypeState> Schedule::state() const {
   using std::chrono::milliseconds;
   const MonotonicTime now = clock_.monotonic();
   std::vector<TypeState> states;
@@ -222,7 +243,7 @@ std::vector<Board::TypeState> Board::state() const {
   return states;
 }
 
-std::optional<MonotonicTime> Board::next_event(MonotonicTime now) const {
+std::optional<MonotonicTime> Schedule::next_event(MonotonicTime now) const {
   auto next = leases_.next_due(now);
   if (!stopping_ && stop_at_ != MonotonicTime::max()) next = std::min(next.value_or(stop_at_), stop_at_);
   for (const auto &[token, function] : functions_) {
@@ -232,7 +253,7 @@ std::optional<MonotonicTime> Board::next_event(MonotonicTime now) const {
   return next;
 }
 
-void Board::wake_executors_if_due(MonotonicTime now) {
+void Schedule::wake_executors_if_due(MonotonicTime now) {
   const auto next = leases_.next_due(now);
   if (next && *next <= now) job_due_.notify_all();
 }
