@@ -26,8 +26,8 @@ using Choose = std::function<std::vector<TrialOptions>(std::uint64_t step, std::
 
 // Trials of every step of the workload: CHECKs that there is nothing to complain of. By the environment:
 // ONCED_DISK_SEEDS=K tries each step with the seeds 1 to K instead of with 1, and ONCED_TEST_SEED=S with seed S alone;
-// ONCED_DISK_STRIDE=K tries every Kth step only, which is the short form; ONCED_DISK_STEP=N tries step N only, to repeat
-// what failed. `durability` is that of all its trials: without syncs there are fewer steps.
+// ONCED_DISK_STRIDE=K tries every Kth step only, which is the short form; ONCED_DISK_STEP=N tries step N only, to
+// repeat what failed. `durability` is that of all its trials: without syncs there are fewer steps.
 [[nodiscard]] Tally campaign(const Workload &workload, const Choose &choose, Durability durability = Durability::fsync);
 
 } // namespace onced::testing

@@ -55,7 +55,8 @@ void read_outbox_rows(BytesView value) {
         sender::encode({.sequence = Sequence{1}, .tag = row.tag, .issued_at = row.issued_at, .job = Bytes(row.job)},
                        out);
       });
-  check(value, messagepack::decode_number, [](std::uint64_t number, Bytes &out) { out = messagepack::encode_number(number); });
+  check(value, messagepack::decode_number,
+        [](std::uint64_t number, Bytes &out) { out = messagepack::encode_number(number); });
 }
 
 void read_audit_name(BytesView name) {
