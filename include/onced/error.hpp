@@ -20,6 +20,7 @@ enum class ErrorCode {
   store_unavailable,    // the store reported an I/O error; what was being written is unknown
   timed_out,            // the deadline passed
   unsupported_protocol, // the other side speaks no protocol version that we speak
+  out_of_resources,     // the system gives this process no more threads
   internal,             // a broken invariant: a defect in onced
 };
 

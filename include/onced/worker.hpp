@@ -64,7 +64,7 @@ class Worker {
 public:
   // Locks the directory, opens the store, binds the sockets and starts the threads, in this order, and returns once
   // jobs are being taken. The threads block all signals. `clock`, `random` and `log` must outlive the worker. Errors:
-  // `usage` (also where the system gives too few threads), `locked`, `endpoint`, and those of Store::open.
+  // `usage`, `locked`, `endpoint`, `out_of_resources` (threads), and those of Store::open.
   [[nodiscard]] static Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Handlers handlers,
                                                              Clock &clock, Random &random, EventLog &log);
 
