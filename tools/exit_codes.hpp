@@ -68,6 +68,8 @@ inline constexpr std::array<ExitCodeTraits, 12> exit_code_table{{
     return ExitCode::io_error;
   case ErrorCode::timed_out:
     return ExitCode::try_again;
+  case ErrorCode::out_of_resources:
+    return ExitCode::os_error;
   case ErrorCode::internal:
     break;
   }

@@ -21,6 +21,7 @@ enum class ErrorCode {
   store_unavailable,    // the store met an I/O error; nobody knows whether the write in hand is on disk
   timed_out,            // the deadline passed; the same call may succeed later
   unsupported_protocol, // the other side speaks no protocol version that this side speaks
+  out_of_resources,     // the system gives this process no more threads
   internal,             // a broken invariant: a defect in onced
 };
 

@@ -69,8 +69,8 @@ public:
   // Locks the directory, opens the store, binds the sockets and starts the threads, in this order. Returns once the
   // worker takes jobs. The threads block all signals. `clock`, `random` and `log` must outlive the worker. After an
   // error nothing runs and nothing is bound. Errors: `usage` (an option out of its range, or memory that does not
-  // suffice, or fewer threads than it needs), `locked` (another process has the directory), `endpoint` (cannot be
-  // bound), and those of Store::open.
+  // suffice), `locked` (another process has the directory), `endpoint` (cannot be
+  // bound), `out_of_resources` (threads), and those of Store::open.
   [[nodiscard]] static Result<std::unique_ptr<Worker>> start(const WorkerOptions &options, Handlers handlers,
                                                              Clock &clock, Random &random, EventLog &log);
 

@@ -38,6 +38,8 @@ std::string_view name_of(ErrorCode code) {
     return "timed_out";
   case ErrorCode::unsupported_protocol:
     return "unsupported_protocol";
+  case ErrorCode::out_of_resources:
+    return "out_of_resources";
   case ErrorCode::internal:
     return "internal";
   }

@@ -126,7 +126,7 @@ public:
   // Ends the unit. All of it is there when this returns, or, after a failure of the kind `retry`, nothing. After
   // `unknown` the session's engine must be given up.
   [[nodiscard]] virtual Step commit() = 0;
-  // Ends the unit, and nothing of it is there.
+  // Ends the unit, and nothing of it is there. After a failed commit it changes nothing, and must be called.
   virtual void abandon() = 0;
 
   // What this session has read is as safe as a commit would make it, and the rows are still where the next opening
@@ -138,7 +138,7 @@ public:
 // Rows that are visited in the order of their keys.
 struct Range {
   Family family = Family::operations;
-  BytesView from = {};    // the first key, where there is a row
+  BytesView from = {};    // the first key, where there is a row; the prefix, if that is greater
   BytesView prefix = {};  // ends before the first row whose key begins otherwise; empty: at the end of the family
   bool backwards = false; // from the last row of the prefix; `from` is not used
 };

@@ -103,6 +103,7 @@ public:
 
 private:
   [[nodiscard]] rocksdb::Status read_rows(Family family, std::span<const BytesView> keys, std::vector<Found> &found);
+  void let_go_of_values();
   [[nodiscard]] Step step_of(const rocksdb::Status &status) const;
   [[nodiscard]] rocksdb::Status lock_each(Family family, Patience patience, std::vector<Found> &found);
   [[nodiscard]] rocksdb::Status read_locked(Family family, std::vector<Found> &found);
@@ -134,8 +135,7 @@ rocksdb::Status RocksdbSession::read_rows(Family family, std::span<const BytesVi
   for (const BytesView key : keys)
     read_keys_.push_back(slice_of(key));
   // Before they are moved: a PinnableSlice that is moved while it pins a block has no buffer ever after (RocksDB 7.8).
-  for (std::size_t at = 0; at < values_read_; ++at)
-    read_values_[at].Reset();
+  let_go_of_values();
   values_read_ = keys.size();
   if (keys.empty()) return {};
   if (read_values_.size() < keys.size()) read_values_.resize(keys.size());
@@ -153,6 +153,13 @@ rocksdb::Status RocksdbSession::read_rows(Family family, std::span<const BytesVi
     found[at] = {.state = Found::State::present, .value = view_of(read_values_[at])};
   }
   return {};
+}
+
+// What was read pins its blocks in the cache until then.
+void RocksdbSession::let_go_of_values() {
+  for (std::size_t at = 0; at < values_read_; ++at)
+    read_values_[at].Reset();
+  values_read_ = 0;
 }
 
 // A step before the commit: nothing of the unit is written yet.
@@ -277,6 +284,7 @@ Step RocksdbSession::commit() {
 }
 
 void RocksdbSession::abandon() {
+  let_go_of_values();
   const auto status = transaction_->Rollback(); // of a failed commit it fails too; the engine is given up then
   status.PermitUncheckedError();
 }
@@ -284,6 +292,7 @@ void RocksdbSession::abandon() {
 // What can be seen is on stable storage, since a synced write is visible only after its sync; so only the place of the
 // files is in question.
 Result<void> RocksdbSession::confirm() {
+  let_go_of_values();
   if (auto placed = shared_.database.check_place(); !placed) {
     shared_.has_failed = true;
     return placed;

@@ -275,7 +275,7 @@ Result<void> Worker::Impl::start_threads(const WorkerOptions &options) {
     gateway_thread_ = guarded_thread([this] { gateway_->run(); });
   } catch (const std::system_error &error) {
     stop_at_once();
-    return tl::unexpected(Error{.code = ErrorCode::usage,
+    return tl::unexpected(Error{.code = ErrorCode::out_of_resources,
                                 .concerns = "the threads of the worker",
                                 .cause = error.what(),
                                 .remedy = "raise the limit of threads of this user or container, or give fewer "

@@ -49,6 +49,7 @@ TEST_CASE("each kind of error has its exit code") {
       {ErrorCode::store_unavailable, 74},
       {ErrorCode::timed_out, 75},
       {ErrorCode::unsupported_protocol, 69},
+      {ErrorCode::out_of_resources, 71},
       {ErrorCode::internal, 70},
   };
   REQUIRE(expected.size() == static_cast<std::size_t>(ErrorCode::internal) + 1);

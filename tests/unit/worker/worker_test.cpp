@@ -122,7 +122,7 @@ TEST_CASE("a worker that gets no more threads is refused and leaves nothing half
     const auto refused = harness.start();
     threads_allowed = INT64_MAX;
     REQUIRE(!refused.has_value());
-    CHECK(refused.error().code == ErrorCode::usage);
+    CHECK(refused.error().code == ErrorCode::out_of_resources);
     CHECK(refused.error().concerns == "the threads of the worker");
     CHECK(harness.log.drains == 2); // of the two workers that had started
     CHECK(DirectoryLock::take(harness.options.store.directory, DirectoryLock::Mode::exclusive).has_value());
