@@ -204,8 +204,7 @@ Ending QueueModel::drawn_ending(const Event &handler_end) {
 // --- Writes ---------------------------------------------------------------------------------------------------------
 
 void QueueModel::before_write(const Event &event) {
-  const bool is_first = event.kind == EventKind::receive && !event.again;
-  if (is_first && context_.mutated(Mutation::late_receive)) start(event);
+  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) start(event);
 }
 
 std::optional<bool> QueueModel::write(const Event &event) {
@@ -262,7 +261,7 @@ std::optional<Verdict> QueueModel::on_written(const Event &event, bool is_writte
     const auto obstacle = event.job_is_obstacle ? Leases::Obstacle::job : Leases::Obstacle::type;
     must(leases_->give_back(event.token, obstacle, context_.now), rules::lease_kept);
   } else if (!is_written) { // it has ended
-    if (!event.again) leases_->settle(event.token, Leases::Verdict::done, context_.now);
+    leases_->settle(event.token, Leases::Verdict::done, context_.now);
   } else if (!context_.mutated(Mutation::late_receive)) {
     start_or_give_back(event);
   }
@@ -282,11 +281,6 @@ std::optional<Verdict> QueueModel::on_settled(const Event &event, bool is_writte
 
 // Once the store is open again a settlement is tried again, and a hand-over is taken back.
 void QueueModel::on_unknown(const Event &event) {
-  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) {
-    Event later = event;
-    later.again = true;
-    return hold(later);
-  }
   Event again = event;
   again.again = true;
   if (event.kind == EventKind::receive) again.kind = EventKind::give_back;
