@@ -25,7 +25,8 @@ void Ledger::check_change(const Row &before, const Row &now, const Cause &cause)
   const bool ends_lease = cause.kind == Cause::Kind::settle || cause.kind == Cause::Kind::give_back;
   must(!ends_lease || before.is_leased_under(cause.token), rules::old_token);
   if (now.phase == Phase::pending) return check_pending(before, now);
-  must(before.leased, rules::old_token);
+  const bool may_be_exhausted = cause.kind == Cause::Kind::opening && now.phase == Phase::failed;
+  must(before.leased || cause.kind == Cause::Kind::exhaust || may_be_exhausted, rules::old_token);
 }
 
 void Ledger::check_pending(const Row &before, const Row &now) {

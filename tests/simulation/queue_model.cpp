@@ -71,8 +71,11 @@ void QueueModel::walk() {
   while (after) {
     const auto page = store_.queue().queued(*after, rows_at_once);
     must(page && page->damaged == 0, rules::custody);
-    for (const auto &[name, row] : page->entries)
-      add(store_.key_named(name), row.type, static_cast<std::uint32_t>(row.receives), row.token);
+    for (const auto &[name, row] : page->entries) {
+      const bool is_leased = row.state == onced::store::QueueState::leased;
+      add(store_.key_named(name), row.type, static_cast<std::uint32_t>(row.receives),
+          is_leased ? row.token : FencingToken());
+    }
     after = page->next;
   }
 }
@@ -240,10 +243,12 @@ std::optional<bool> QueueModel::write_settlement(const Event &event) {
   const std::size_t key = key_of(event);
   const bool ignores_token = context_.mutated(Mutation::ignored_token);
   const FencingToken token = ignores_token ? context_.ledger.row(key).token : event.token;
-  const auto settled = store_.queue().settle(store_.name_of(key), token, ending_of(event));
+  const bool has_lease = token != FencingToken();
+  const auto settled = has_lease ? store_.queue().settle(store_.name_of(key), token, ending_of(event))
+                                 : store_.queue().exhaust(store_.name_of(key), "its receives are used up");
   if (!settled) return std::nullopt;
   must(*settled != QueueSettled::busy && *settled != QueueSettled::held, rules::custody);
-  store_.observe({.kind = Cause::Kind::settle, .token = event.token});
+  store_.observe({.kind = has_lease ? Cause::Kind::settle : Cause::Kind::exhaust, .token = event.token});
   if (*settled == QueueSettled::stale) return false;
   if (event.ending == Ending::exhausted || event.ending == Ending::expired) {
     runs_.on_given_up(key);
