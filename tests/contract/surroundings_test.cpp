@@ -1,6 +1,6 @@
 // What a process is started with and what the machine refuses: ignored signals, limits, closed streams, the first
 // process of a namespace, another user. What this does not show: system calls that a sandbox refuses to a command
-// (tests/unit/queue/command_test.cpp).
+// (tests/unit/runner/command_test.cpp).
 #include <doctest/doctest.h>
 
 #include <filesystem>

@@ -26,6 +26,7 @@ void Tally::add(const Tally &other) {
   orphans += other.orphans;
   races += other.races;
   late_commits += other.late_commits;
+  committed_elsewhere += other.committed_elsewhere;
 }
 
 Context::Context(std::uint64_t world_seed, const RunOptions &run)

@@ -38,14 +38,15 @@ struct Tally {
   std::uint64_t ignored_replies = 0;
   std::uint64_t new_boots = 0;
   std::uint64_t full_pipes = 0;
-  std::uint64_t hand_overs = 0;   // to handlers
-  std::uint64_t given_back = 0;   // leases that no handler saw
-  std::uint64_t expired = 0;      // leases
-  std::uint64_t late = 0;         // ends of handlers that had lost their lease
-  std::uint64_t exhausted = 0;    // jobs whose receives were used up
-  std::uint64_t orphans = 0;      // commands that outlived their worker
-  std::uint64_t races = 0;        // that a unit of the store has lost
-  std::uint64_t late_commits = 0; // of another, between a look-up and its unit
+  std::uint64_t hand_overs = 0;          // to handlers
+  std::uint64_t given_back = 0;          // leases that no handler saw
+  std::uint64_t expired = 0;             // leases
+  std::uint64_t late = 0;                // ends of handlers that had lost their lease
+  std::uint64_t exhausted = 0;           // jobs whose receives were used up
+  std::uint64_t orphans = 0;             // commands that outlived their worker
+  std::uint64_t races = 0;               // that a unit of the store has lost
+  std::uint64_t committed_elsewhere = 0; // by another worker
+  std::uint64_t late_commits = 0;        // of another, between a look-up and its unit
 
   void add(const Tally &other);
 };

@@ -18,16 +18,15 @@ void Ledger::observe(std::size_t key, Row now, const Cause &cause) {
 void Ledger::check_change(const Row &before, const Row &now, const Cause &cause) {
   must(cause.kind != Cause::Kind::batch || before.phase == Phase::absent, rules::one_effect);
   must(now.phase >= before.phase, rules::committed); // nothing that was stable goes
-  if (before.phase == Phase::absent) {
-    must(cause.kind == Cause::Kind::batch || cause.kind == Cause::Kind::opening, rules::one_effect);
+  if (before.phase == Phase::absent)
     return must(now.phase != Phase::failed && !now.leased && now.receives == 0, rules::ends_once);
-  }
   must(before.intent == now.intent && before.owner == now.owner, rules::first_intent);
   must(before.phase == Phase::pending, rules::ends_once);
   const bool ends_lease = cause.kind == Cause::Kind::settle || cause.kind == Cause::Kind::give_back;
   must(!ends_lease || before.is_leased_under(cause.token), rules::old_token);
   if (now.phase == Phase::pending) return check_pending(before, now);
-  must(before.leased, rules::old_token);
+  const bool may_be_exhausted = cause.kind == Cause::Kind::opening && now.phase == Phase::failed;
+  must(before.leased || cause.kind == Cause::Kind::exhaust || may_be_exhausted, rules::old_token);
 }
 
 void Ledger::check_pending(const Row &before, const Row &now) {

@@ -55,6 +55,7 @@ struct Cause {
     receive, // this and the next two: under the token
     give_back,
     settle,
+    exhaust, // of a job that waits
   };
   Kind kind = Kind::opening;
   onced::FencingToken token{};

@@ -1,12 +1,12 @@
 // Verifies the sender's redelivery state machine, the worker's leases of queued jobs and the logic of its store, with
 // the protocol and the promises around them, in worlds of up to three senders and twenty jobs: a network that loses,
 // repeats, delays and reorders both ways; a worker that crashes, is busy and answers `accepted` first; an engine in
-// memory whose calls fail, lose races and end unknown, written or not, visible or stable; handlers that fail, hang, end
-// late, cannot be started or outlive their worker; senders that crash and restore from their outbox; strangers'
-// replies; wall time that jumps. Time is virtual, and all chance is drawn from a seed. What is allowed is known by
-// models outside of what is verified. Mutations planted around it show that a broken rule is seen. Not verified: the
-// real engines, gateway, executors, sockets, outbox, processes and threads, which are models here; effects outside the
-// store, redrives, draining and relayed messages; costs; batches of the wire.
+// memory whose calls fail, lose races and end unknown, written or not, visible or stable; another worker over the same
+// rows; handlers that fail, hang, end late, cannot be started or outlive their worker; senders that crash and restore
+// from their outbox; strangers' replies; wall time that jumps. Time is virtual, and all chance is drawn from a seed.
+// What is allowed is known by models outside of what is verified. Mutations planted around it show that a broken rule
+// is seen. Not verified: the real engines, gateway, executors, sockets, outbox, processes and threads, which are models
+// here; effects outside the store, redrives, draining and relayed messages; costs; batches of the wire.
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -228,7 +228,7 @@ bool saw_everything(const Tally &tally) {
                      tally.resends,         tally.told_again,     tally.conflicts,      tally.waits,
                      tally.ignored_replies, tally.new_boots,      tally.full_pipes,     tally.hand_overs,
                      tally.given_back,      tally.expired,        tally.late,           tally.exhausted,
-                     tally.orphans,         tally.races,          tally.late_commits};
+                     tally.orphans,         tally.races,          tally.late_commits,   tally.committed_elsewhere};
   return std::all_of(seen.begin(), seen.end(), [](std::uint64_t count) { return count > 0; });
 }
 
@@ -238,13 +238,15 @@ void print_summary(const Outcome &outcome, std::uint64_t first, std::uint64_t se
   fmt::print("simulation: {} of {} seeds kept every rule; steps {}, deliveries {}, settled {}, resends {}, "
              "crashes of workers {} and senders {}, failed writes {}, new boots heard {}, accepted or busy {}, "
              "conflicts {}, told again {}, ignored replies {}, full pipes {}, hand-overs {}, leases given back {}, "
-             "expired {}, late ends {}, receives used up {}, orphans {}, lost races {}, late commits {}; {:.0f} "
+             "expired {}, late ends {}, receives used up {}, orphans {}, lost races {}, late commits {}, other "
+             "workers' commits {}; {:.0f} "
              "runs/s, {:.1f} s\n",
              outcome.failure ? outcome.failure->seed - first : outcome.seeds, seeds, tally.steps, tally.deliveries,
              tally.settled, tally.resends, tally.worker_crashes, tally.sender_crashes, tally.write_failures,
              tally.new_boots, tally.waits, tally.conflicts, tally.told_again, tally.ignored_replies, tally.full_pipes,
              tally.hand_overs, tally.given_back, tally.expired, tally.late, tally.exhausted, tally.orphans, tally.races,
-             tally.late_commits, static_cast<double>(outcome.seeds) / took.count(), took.count());
+             tally.late_commits, tally.committed_elsewhere, static_cast<double>(outcome.seeds) / took.count(),
+             took.count());
 }
 
 std::string mutation_option(Mutation mutation) {

@@ -32,6 +32,7 @@ enum class Mutation : std::uint8_t {
   forgotten_custody,
   lying_disk,
   lost_sums,
+  no_confirm,
 };
 
 struct MutationTraits {
@@ -41,7 +42,7 @@ struct MutationTraits {
   std::string_view what;
 };
 
-inline constexpr std::array<MutationTraits, 20> mutation_table{{
+inline constexpr std::array<MutationTraits, 21> mutation_table{{
     {Mutation::early_acknowledgement, "early-acknowledgement", rules::committed,
      "the worker replies when it takes a job and commits it afterwards"},
     {Mutation::no_guard, "no-guard", rules::one_effect, "the engine lets a unit claim a key that has a row"},
@@ -67,6 +68,7 @@ inline constexpr std::array<MutationTraits, 20> mutation_table{{
     {Mutation::forgotten_custody, "forgotten-custody", rules::not_forgotten,
      "a new process does not look for the jobs that its store holds"},
     {Mutation::lying_disk, "lying-disk", rules::committed, "the engine says that a commit is stable before it is"},
+    {Mutation::no_confirm, "no-confirm", rules::committed, "the engine says that what was read is stable before it is"},
     {Mutation::lost_sums, "lost-sums", rules::sums, "the engine adds to its sums, and never subtracts"},
 }};
 

@@ -68,6 +68,7 @@ Plan Plan::drawn(Chance &chance) {
   plan.race_percent = sometimes(chance, 10);
   plan.late_commit_percent = sometimes(chance, 30);
   plan.visible_early = chance.happens(50);
+  plan.rival_percent = sometimes(chance, 20);
   plan.has_cache = chance.happens(50);
 
   plan.leases = drawn_leases(chance);

@@ -37,6 +37,7 @@ struct Plan {
   std::uint64_t race_percent = 0;        // of the steps of its units: they lose a race, and are made again
   std::uint64_t late_commit_percent = 0; // of the rows that are looked up: another put them just after
   bool visible_early = false;            // commits can be read before they are stable
+  std::uint64_t rival_percent = 0;       // then: of the batches of which another worker has committed a job
   bool has_cache = false;                // of committed rows
 
   onced::runner::LeaseOptions leases;    // of every type of queued jobs

@@ -82,8 +82,11 @@ void QueueModel::walk() {
   while (after) {
     const auto page = store_.queue().queued(*after, rows_at_once);
     must(page && page->damaged == 0, rules::custody);
-    for (const auto &[name, row] : page->entries)
-      add(store_.key_named(name), row.type, static_cast<std::uint32_t>(row.receives), row.token);
+    for (const auto &[name, row] : page->entries) {
+      const bool is_leased = row.state == onced::store::QueueState::leased;
+      add(store_.key_named(name), row.type, static_cast<std::uint32_t>(row.receives),
+          is_leased ? row.token : FencingToken());
+    }
     after = page->next;
   }
 }
@@ -220,8 +223,7 @@ Ending QueueModel::drawn_ending(const Event &handler_end) {
 // --- Writes ---------------------------------------------------------------------------------------------------------
 
 void QueueModel::before_write(const Event &event) {
-  const bool is_first = event.kind == EventKind::receive && !event.again;
-  if (is_first && context_.mutated(Mutation::late_receive)) start(event);
+  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) start(event);
 }
 
 std::optional<bool> QueueModel::write(const Event &event) {
@@ -257,10 +259,12 @@ std::optional<bool> QueueModel::write_settlement(const Event &event) {
   const std::size_t key = key_of(event);
   const bool ignores_token = context_.mutated(Mutation::ignored_token);
   const FencingToken token = ignores_token ? context_.ledger.row(key).token : event.token;
-  const auto settled = store_.queue().settle(store_.name_of(key), token, ending_of(event));
+  const bool has_lease = token != FencingToken();
+  const auto settled = has_lease ? store_.queue().settle(store_.name_of(key), token, ending_of(event))
+                                 : store_.queue().exhaust(store_.name_of(key), "its receives are used up");
   if (!settled) return std::nullopt;
   must(*settled != QueueSettled::busy && *settled != QueueSettled::held, rules::custody);
-  store_.observe({.kind = Cause::Kind::settle, .token = event.token});
+  store_.observe({.kind = has_lease ? Cause::Kind::settle : Cause::Kind::exhaust, .token = event.token});
   if (*settled == QueueSettled::stale) return false;
   if (event.ending == Ending::exhausted || event.ending == Ending::expired) {
     runs_.on_given_up(key);
@@ -278,7 +282,7 @@ std::optional<Verdict> QueueModel::on_written(const Event &event, bool is_writte
     const auto obstacle = event.job_is_obstacle ? Leases::Obstacle::job : Leases::Obstacle::type;
     must(leases_->give_back(event.token, obstacle, context_.now), rules::lease_kept);
   } else if (!is_written) { // it has ended
-    if (!event.again) leases_->forget(event.token);
+    leases_->forget(event.token);
   } else if (!context_.mutated(Mutation::late_receive)) {
     start_or_give_back(event);
   }
@@ -298,11 +302,6 @@ std::optional<Verdict> QueueModel::on_settled(const Event &event, bool is_writte
 
 // Once the store is open again a settlement is tried again, and a hand-over is taken back.
 void QueueModel::on_unknown(const Event &event) {
-  if (event.kind == EventKind::receive && context_.mutated(Mutation::late_receive)) {
-    Event later = event;
-    later.again = true;
-    return hold(later);
-  }
   Event again = event;
   again.again = true;
   if (event.kind == EventKind::receive) again.kind = EventKind::give_back;

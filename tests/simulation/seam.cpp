@@ -87,7 +87,9 @@ public:
     return ended;
   }
   void abandon() override { session_->abandon(); }
-  [[nodiscard]] Result<void> confirm() override { return session_->confirm(); }
+  [[nodiscard]] Result<void> confirm() override {
+    return seam_.context.mutated(Mutation::no_confirm) ? Result<void>() : session_->confirm();
+  }
 
 private:
   std::unique_ptr<Session> session_;

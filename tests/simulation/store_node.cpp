@@ -126,15 +126,28 @@ onced::Delivery StoreNode::delivery_of(std::size_t index) const {
 
 bool StoreNode::open() {
   if (inputs_.empty()) write_inputs();
-  onced::StoreOptions options;
-  options.directory = "/dev/null"; // nothing can be in it
-  options.committed_cache_bytes = context_.plan.has_cache ? cache_bytes : 0;
-  auto opened = onced::store::open_over(through_seam(disk_->open(), seam_), options, *this, ids_);
+  auto opened = open_over(through_seam(disk_->open(), seam_));
   if (!opened) return false;
   store_ = std::move(*opened);
   boot_ = static_cast<std::uint32_t>(onced::boot_count_of(store_->boot()));
   observe({.kind = Cause::Kind::opening, .token = {}});
   return true;
+}
+
+onced::Result<std::unique_ptr<onced::Store>> StoreNode::open_over(std::unique_ptr<onced::engine::Engine> engine) {
+  onced::StoreOptions options;
+  options.directory = "/dev/null"; // nothing can be in it
+  options.committed_cache_bytes = context_.plan.has_cache ? cache_bytes : 0;
+  return onced::store::open_over(std::move(engine), options, *this, ids_);
+}
+
+void StoreNode::commit_elsewhere(std::size_t job) {
+  const auto other = open_over(disk_->open());
+  if (!other) return;
+  arm(EngineCall::commit, EngineFault::unknown_visible);
+  const std::array<onced::Delivery, 1> batch{delivery_of(job)};
+  if (!(*other)->commit(batch, handlers_)) ++context_.tally.committed_elsewhere;
+  disarm();
 }
 
 void StoreNode::crash() {
@@ -202,6 +215,7 @@ bool StoreNode::has_letter(std::size_t index, Outcome reason) {
 }
 
 void StoreNode::observe(const Cause &cause) {
+  if (!reader_->is_all_stable() && !context_.mutated(Mutation::lying_disk)) return;
   std::array<Ledger::Row, Ledger::keys_max> rows;
   {
     const auto view = reader_->view();

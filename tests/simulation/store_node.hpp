@@ -57,6 +57,8 @@ public:
   };
   // Of each job. Nothing: the store has failed.
   [[nodiscard]] std::optional<std::vector<Answer>> commit(std::span<const std::uint8_t> jobs);
+  // Another worker over the same rows commits the job. Others can read it, and it is not stable yet.
+  void commit_elsewhere(std::size_t job);
   [[nodiscard]] onced::store::JobQueue &queue() { return store_->queue(); }
   [[nodiscard]] const onced::QueuedType &type_of(std::size_t key) const;
   [[nodiscard]] const onced::Bytes &name_of(std::size_t key) const { return names_[key].bytes; }
@@ -65,7 +67,7 @@ public:
   void use_stale_locks(bool stale) { seam_.locks_are_stale = stale; }
   void forget_before_unknown() { seam_.before_unknown.reset(); }
 
-  // Shows the ledger what is there now. Throws `Broken`.
+  // Shows the ledger what is there now, unless that is not stable yet. Throws `Broken`.
   void observe(const Cause &cause);
   // The sums are those of the rows. Throws `Broken`.
   void check_sums();
@@ -84,6 +86,7 @@ private:
   };
 
   void add_handlers();
+  [[nodiscard]] onced::Result<std::unique_ptr<onced::Store>> open_over(std::unique_ptr<onced::engine::Engine> engine);
   void write_inputs();
   [[nodiscard]] onced::Bytes bytes_of(std::size_t index) const;
   [[nodiscard]] onced::Delivery delivery_of(std::size_t index) const;

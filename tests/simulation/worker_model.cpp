@@ -36,12 +36,15 @@ void WorkerModel::on_delivery(const Event &event) {
 void WorkerModel::on_commit(const Event &event) {
   if (event.life != life_) return context_.trace("  forgotten: of an earlier life");
   const auto batch = std::exchange(batch_, {});
+  const bool has_rival = context_.plan.visible_early && context_.jobs[batch.front()].kind == JobKind::pure;
+  if (has_rival && !context_.calm() && context_.chance.happens(context_.plan.rival_percent))
+    store_.commit_elsewhere(batch.front());
   std::optional<std::vector<StoreNode::Answer>> answers;
   const auto commit = [&] {
     answers = store_.commit(batch);
     return answers.has_value();
   };
-  if (write(commit) != Write::done) return;
+  if (write(commit, true) != Write::done) return;
   for (std::size_t at = 0; at < batch.size(); ++at) {
     if ((*answers)[at].is_new_in_queue) queue_.add_new(context_.jobs[batch[at]].key);
     reply(batch[at], (*answers)[at].verdict);
@@ -54,18 +57,20 @@ void WorkerModel::on_queue_write(const Event &event) {
   if (!ready_) return queue_.hold(event);
   queue_.before_write(event);
   std::optional<bool> is_written;
-  const Write end = write([&] {
+  const auto operate = [&] {
     is_written = queue_.write(event);
     return is_written.has_value();
-  });
+  };
+  const bool is_late = event.kind == EventKind::receive && context_.mutated(Mutation::late_receive);
+  const Write end = write(operate, !is_late);
   if (end == Write::unknown) queue_.on_unknown(event);
   if (end != Write::done) return;
   if (const auto verdict = queue_.on_written(event, *is_written)) reply(event.job, *verdict);
 }
 
-template <class Operation> WorkerModel::Write WorkerModel::write(const Operation &operate) {
+template <class Operation> WorkerModel::Write WorkerModel::write(const Operation &operate, bool may_fail) {
   const bool crashes = arm_crash();
-  if (!crashes) arm_failure();
+  if (!crashes && may_fail) arm_failure();
   const bool succeeds = operate();
   store_.disarm();
   if (crashes) on_crash();

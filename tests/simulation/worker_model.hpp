@@ -42,7 +42,7 @@ private:
     unknown, // whether it is written
   };
 
-  template <class Operation> [[nodiscard]] Write write(const Operation &operate);
+  template <class Operation> [[nodiscard]] Write write(const Operation &operate, bool may_fail);
   [[nodiscard]] bool arm_crash();
   void arm_failure();
   [[nodiscard]] bool open_store();

@@ -1,5 +1,5 @@
 // Verifies an engine against a model of maps: units of several sessions beside each other, commits that fail, crashes,
-// openings and views, all drawn from a seed. ONCED_ENGINE_SEED repeats a seed that a failure has named.
+// openings and views, all drawn from a seed. ONCED_TEST_SEED repeats a seed that a failure has named.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -10,6 +10,7 @@
 
 #include <doctest/doctest.h>
 
+#include "support/seeds.hpp"
 #include "unit/engine/contract.hpp"
 
 namespace onced::testing {
@@ -252,19 +253,13 @@ private:
   std::vector<PastView> views_;
 };
 
-std::uint64_t first_seed() {
-  const char *text = std::getenv("ONCED_ENGINE_SEED"); // NOLINT(concurrency-mt-unsafe): one thread
-  return text == nullptr ? 1 : std::stoull(text);
-}
-
 void chance_agrees_with_a_model(const EngineFactory &factory) {
-  const std::uint64_t first = first_seed();
-  constexpr std::uint64_t seeds = 10;
-  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-    INFO("to repeat: ONCED_ENGINE_SEED=", seed);
+  constexpr std::uint64_t runs = 10;
+  for (const Seed seed : seeds(runs)) {
+    CAPTURE(seed);
     const auto subject = factory();
-    EngineHistory history(*subject, seed);
-    for (unsigned step = 0; step < subject->random_steps() / seeds; ++step)
+    EngineHistory history(*subject, seed.number);
+    for (unsigned step = 0; step < subject->random_steps() / runs; ++step)
       history.step();
     history.finish();
   }
