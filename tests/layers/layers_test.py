@@ -55,6 +55,25 @@ class TheLayerCheck(unittest.TestCase):
         for include in ("low.hpp", "../high/high.hpp", "tools/command.hpp"):
             self.assert_one_violation({"src/low/low.cpp": f'#include "{include}"\n'}, "src/low/low.cpp", include)
 
+    def test_finds_components_that_include_one_another_in_a_circle(self):
+        status, lines = check(
+            {
+                "src/low/low.cpp": '#include "low/other.hpp"\n',
+                "src/low/other.hpp": '#include "low/third.hpp"\n',
+                "src/low/third.hpp": '#include "low/low.hpp"\n',
+            }
+        )
+        self.assertEqual(status, 1)
+        self.assertEqual(len(lines), 3, lines)
+        for name, line in zip(("low/low", "low/other", "low/third"), lines):
+            self.assertIn(f"{name} includes, and is included by,", line)
+
+    def test_a_layer_may_lie_beside_the_library(self):
+        listed = {"src/layers.cmake": CLEAN["src/layers.cmake"] + "onced_layer(rehearsal\n  rehearsal/play.cpp)\n"}
+        play = {**listed, "rehearsal/play.cpp": '#include "high/high.hpp"\n'}
+        self.assertEqual(check(play), (0, []))
+        self.assert_one_violation({**play, "src/low/low.cpp": '#include "rehearsal/play.hpp"\n'}, "src/low/low.cpp", "above")
+
     def test_finds_a_public_header_that_reaches_into_a_layer(self):
         self.assert_one_violation(
             {"include/onced/public.hpp": '#include "low/low.hpp"\n'}, "include/onced/public.hpp", "low/low.hpp"
