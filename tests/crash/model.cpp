@@ -1,6 +1,7 @@
 #include "crash/model.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace onced::crash {
@@ -233,7 +234,7 @@ void Model::compare(const Scan &found) {
     if (letter.parked && !letter.being_purged) compare_parked(id, letter, found);
   }
   find_missing(found);
-  if (found.results_counted != found.rows.size() || found.letters_counted != found.letters.size()) {
+  if (found.results_counted != std::ssize(found.rows) || found.letters_counted != std::ssize(found.letters)) {
     blame(Harm::stray, "the counters say " + std::to_string(found.results_counted) + " results and " +
                            std::to_string(found.letters_counted) + " dead letters; there are " +
                            std::to_string(found.rows.size()) + " and " + std::to_string(found.letters.size()));

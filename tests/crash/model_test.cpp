@@ -2,6 +2,7 @@
 // planted, and nothing is found where there is none. It does not show that the campaign drives the program into such a
 // harm.
 #include <doctest/doctest.h>
+#include <iterator>
 
 #include <limits>
 
@@ -29,7 +30,7 @@ struct Scene {
                               .type = job.type,
                               .effect_key = job.effect_key,
                               .value = digest_of(job) + result};
-    disk.results_counted = disk.rows.size();
+    disk.results_counted = std::ssize(disk.rows);
   }
   void bury(const Job &job, Reason reason, const Bytes &stored_digest = {}) {
     bury(letter_id_of(job, reason), {.reason = static_cast<unsigned>(reason),
@@ -45,11 +46,11 @@ struct Scene {
   }
   void bury(const Bytes &id, const Letter &letter) {
     disk.letters[id] = letter;
-    disk.letters_counted = disk.letters.size();
+    disk.letters_counted = std::ssize(disk.letters);
   }
   void exhume(const Bytes &id) {
     disk.letters.erase(id);
-    disk.letters_counted = disk.letters.size();
+    disk.letters_counted = std::ssize(disk.letters);
   }
 
   // `six` is stored and told, `nine` is a conflict, `failing` has failed.

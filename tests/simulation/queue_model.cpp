@@ -41,14 +41,6 @@ onced::store::QueueEnding ending_of(const Event &event) {
 
 constexpr std::array<std::string_view, 2> type_names{"command", "function"};
 
-bool runs_as_command(std::size_t key) {
-  return key % 2 == 0;
-}
-
-std::string_view type_of(std::size_t key) {
-  return type_names[runs_as_command(key) ? 0 : 1];
-}
-
 } // namespace
 
 // --- The process and its store --------------------------------------------------------------------------------------
