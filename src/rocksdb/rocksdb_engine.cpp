@@ -376,8 +376,9 @@ public:
   RocksdbEngine(const DatabaseOptions &options, const Metering &metering, std::unique_ptr<Database> database)
       : options_(options), metering_(metering), database_(std::move(database)) {}
   ~RocksdbEngine() override {
-    // What was left in the page cache is put on stable storage when the engine is closed in order.
-    if (begun_ && !has_failed_ && database_->health()) database_->mark_all_durable();
+    // What was left in the page cache is put on stable storage when a store is closed in order. What an outbox leaves
+    // there are removals, which may be lost.
+    if (begun_ && !options_.kind.has_one_writer && !has_failed_ && database_->health()) database_->mark_all_durable();
   }
   RocksdbEngine(const RocksdbEngine &) = delete;
   RocksdbEngine &operator=(const RocksdbEngine &) = delete;

@@ -71,7 +71,7 @@ public:
     }
   }
 
-  // The one table of a family that was compacted.
+  // A table of a family.
   [[nodiscard]] std::filesystem::path table_of(const std::string &family) const {
     std::vector<rocksdb::LiveFileMetaData> tables;
     db_->GetLiveFilesMetaData(&tables);
