@@ -47,7 +47,7 @@ TEST_CASE("the version as JSON names what a report of a defect needs") {
   const Line version = asked.line();
   CHECK(version.names() == "version commit compiler build_type libraries rocksdb_asserts wire_versions disk_format");
   CHECK(version["wire_versions"] == "[1]");
-  CHECK(version["disk_format"] == "3");
+  CHECK(version["disk_format"] == "4");
   for (const char *library : {"rocksdb", "libzmq", "openssl", "msgpack"}) {
     CAPTURE(library);
     CAPTURE(version["libraries"]);
