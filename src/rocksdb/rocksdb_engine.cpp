@@ -500,6 +500,8 @@ Result<std::uint64_t> RocksdbEngine::begin_boot(std::uint64_t at_least, Random &
   for (const Bytes &name : *damaged)
     if (step) step = session.erase(Family::meta, name);
   if (step) step = session.commit();
+  // Damage that RocksDB met in the background is the better word for it: another opening would not mend it.
+  if (const auto healthy = health(); !step && !healthy) return tl::unexpected(healthy.error());
   if (!step) return tl::unexpected(step.error().error);
   if (auto begun = database_->boot_begun(identity); !begun) return tl::unexpected(begun.error());
   begun_ = true;

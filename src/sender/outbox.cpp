@@ -151,11 +151,13 @@ Result<void> Outbox::begin() {
   if (auto boot = engine_->begin_boot(0, random); !boot) return tl::unexpected(boot.error());
   appending_ = engine_->session();
   removing_ = engine_->session();
-  return write(*appending_, engine::Sync::stable, [&](engine::Session &session) {
+  const auto begun = write(*appending_, engine::Sync::stable, [&](engine::Session &session) {
     auto step = session.put(Family::meta, id_name, id_.view());
     return step ? session.put(Family::meta, last_name, messagepack::encode_number(number_of(found_.last_sequence)))
                 : step;
   });
+  if (const auto healthy = engine_->health(); !begun && !healthy) return healthy; // which says what is damaged
+  return begun;
 }
 
 // What is not where the next opening looks is not kept: the engine sees to it.

@@ -119,6 +119,7 @@ Result<Opened> begin_boot(StoreContext &context, Random &random) {
       put_crash_count(unit, key, count);
     return !sums->older.empty() || sums->missing != Counters{} || !crashes->empty();
   });
+  if (const auto healthy = engine.health(); !ended && !healthy) return tl::unexpected(healthy.error());
   if (!ended) return tl::unexpected(ended.error());
   context.suspects.counted();
   return Opened{.boot = boot_id(*boot, random.next()), .audit = *audit};
