@@ -1,5 +1,5 @@
 // The store's side of messages that results send on: that they are written with the result on each of its ways, how
-// they leave, and what becomes of those that are refused at their destination. Not here: sending (unit/queue), and
+// they leave, and what becomes of those that are refused at their destination. Not here: sending (unit/runner), and
 // power loss.
 #include <doctest/doctest.h>
 
