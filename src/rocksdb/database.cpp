@@ -184,7 +184,13 @@ Result<void> Database::open_files(Purpose purpose, const DatabaseOptions &option
     const auto names = check_families(options, db_options, path_.string());
     if (!names) return tl::unexpected(names.error());
     // An opening for writing makes those that are missing.
-    if (read_only_ && names->size() < families.size()) return tl::unexpected(never_begun(path_));
+    const bool lacks_families = read_only_ && names->size() < families.size();
+    const bool was_begun = check_->known().boot > 0 || check_->known().sequence > 0;
+    if (lacks_families && was_begun) {
+      return tl::unexpected(loss_error(kind_, path_.string(),
+                                       "a column family is missing: MANIFEST was cut short, or is another file"));
+    }
+    if (lacks_families) return tl::unexpected(never_begun(path_));
   }
   if (purpose == Purpose::look) tune_for_looking(db_options, families);
   rocksdb::DB *db = nullptr;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include <rocksdb/db.h>
-#include <rocksdb/metadata.h>
 
 #include "onced/bytes.hpp"
 
@@ -69,16 +68,6 @@ public:
       check(db_->Flush({}, handle));
       check(db_->CompactRange({}, handle, nullptr, nullptr));
     }
-  }
-
-  // A table of a family.
-  [[nodiscard]] std::filesystem::path table_of(const std::string &family) const {
-    std::vector<rocksdb::LiveFileMetaData> tables;
-    db_->GetLiveFilesMetaData(&tables);
-    for (const rocksdb::LiveFileMetaData &table : tables) {
-      if (table.column_family_name == family) return table.db_path + "/" + table.name;
-    }
-    throw std::runtime_error("no table of " + family);
   }
 
 private:
