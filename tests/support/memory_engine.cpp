@@ -154,9 +154,9 @@ public:
     abandon();
     sync_ = sync;
   }
-  [[nodiscard]] Step lock(Family family, std::span<const BytesView> keys, Patience patience,
+  [[nodiscard]] Step lock(Family family, std::span<const BytesView> keys, Patience if_held,
                           std::vector<Found> &found) override;
-  [[nodiscard]] Step claim(Family family, std::span<const Claim> claims, Patience patience,
+  [[nodiscard]] Step claim(Family family, std::span<const Claim> claims, Patience if_held,
                            std::vector<Found> &found) override;
   [[nodiscard]] Step put(Family family, BytesView key, BytesView value) override {
     return change(EngineCall::put, family, key, Bytes(value));
@@ -179,7 +179,7 @@ private:
   // --- With the disk locked ---
   [[nodiscard]] bool is_dead() const { return crashes_ != disk_->crashes_; }
   [[nodiscard]] Step begin_step(EngineCall call);
-  [[nodiscard]] tl::expected<Taken, Failure> take(Lock &lock, const MemoryDisk::Key &key, Patience patience);
+  [[nodiscard]] tl::expected<Taken, Failure> take(Lock &lock, const MemoryDisk::Key &key, Patience if_held);
   void let_go(const MemoryDisk::Key &key);
   [[nodiscard]] Found look(Family family, BytesView key);
   [[nodiscard]] Step change(EngineCall call, Family family, BytesView key, std::optional<Bytes> value);
@@ -215,13 +215,13 @@ Step MemorySession::begin_step(EngineCall call) {
 }
 
 tl::expected<MemorySession::Taken, Failure> MemorySession::take(Lock &lock, const MemoryDisk::Key &key,
-                                                                Patience patience) {
+                                                                Patience if_held) {
   const auto is_free = [&] {
     const auto holder = disk_->locks_.find(key);
     return is_dead() || holder == disk_->locks_.end() || holder->second == this;
   };
   if (!is_free()) {
-    if (patience == Patience::none) return Taken::held;
+    if (if_held == Patience::none) return Taken::held;
     ++disk_->waiting_units_;
     const bool was_freed = disk_->changed_.wait_for(lock, disk_->options_.lock_patience, is_free);
     --disk_->waiting_units_;
@@ -247,14 +247,14 @@ Found MemorySession::look(Family family, BytesView key) {
 }
 
 // As weak as the interface allows: an absent row stays unlocked.
-Step MemorySession::lock(Family family, std::span<const BytesView> keys, Patience patience, std::vector<Found> &found) {
+Step MemorySession::lock(Family family, std::span<const BytesView> keys, Patience if_held, std::vector<Found> &found) {
   Lock lock(disk_->mutex_);
   if (auto begun = begin_step(EngineCall::lock); !begun) return begun;
   values_.clear();
   found.clear();
   for (const BytesView view : keys) {
     const MemoryDisk::Key key{family, Bytes(view)};
-    const auto taken = take(lock, key, patience);
+    const auto taken = take(lock, key, if_held);
     if (!taken) return tl::unexpected(taken.error());
     if (*taken == Taken::held) {
       found.push_back({.state = Found::State::held, .value = {}});
@@ -267,14 +267,14 @@ Step MemorySession::lock(Family family, std::span<const BytesView> keys, Patienc
 }
 
 // As weak as the interface allows: a row that is there stays unlocked.
-Step MemorySession::claim(Family family, std::span<const Claim> claims, Patience patience, std::vector<Found> &found) {
+Step MemorySession::claim(Family family, std::span<const Claim> claims, Patience if_held, std::vector<Found> &found) {
   Lock lock(disk_->mutex_);
   if (auto begun = begin_step(EngineCall::claim); !begun) return begun;
   values_.clear();
   found.clear();
   for (const Claim &claim : claims) {
     const MemoryDisk::Key key{family, Bytes(claim.key)};
-    const auto taken = take(lock, key, patience);
+    const auto taken = take(lock, key, if_held);
     if (!taken) return tl::unexpected(taken.error());
     if (*taken == Taken::held) {
       found.push_back({.state = Found::State::held, .value = {}});
