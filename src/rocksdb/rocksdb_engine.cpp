@@ -190,8 +190,8 @@ rocksdb::Status RocksdbSession::lock_each(Family family, Patience patience, std:
   locked_keys_.clear();
   transaction_->SetLockTimeout(patience == Patience::none ? 0 : lock_timeout_ms);
   for (std::size_t at = 0; at < keys_.size(); ++at) {
-    const auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), shared_.database.family(family),
-                                                   slice_of(keys_[at]), static_cast<rocksdb::PinnableSlice *>(nullptr));
+    auto status = transaction_->GetForUpdate(rocksdb::ReadOptions(), shared_.database.family(family),
+                                             slice_of(keys_[at]), static_cast<rocksdb::PinnableSlice *>(nullptr));
     if (status.ok()) {
       locked_.push_back(at);
       locked_keys_.push_back(keys_[at]);
@@ -325,7 +325,7 @@ public:
     } else {
       rows->Seek(slice_of(std::max(range.from, range.prefix)));
     }
-    while (rows->Valid() && rows->key().starts_with(slice_of(range.prefix)) &&
+    while (rows->Valid() && view_of(rows->key()).starts_with(range.prefix) &&
            visit(view_of(rows->key()), view_of(rows->value())))
       range.backwards ? rows->Prev() : rows->Next();
     if (!rows->status().ok()) return tl::unexpected(database_.error_of(rows->status()));

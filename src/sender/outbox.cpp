@@ -151,12 +151,12 @@ Result<void> Outbox::begin() {
   if (auto boot = engine_->begin_boot(0, random); !boot) return tl::unexpected(boot.error());
   appending_ = engine_->session();
   removing_ = engine_->session();
-  const auto begun = write(*appending_, engine::Sync::stable, [&](engine::Session &session) {
+  auto begun = write(*appending_, engine::Sync::stable, [&](engine::Session &session) {
     auto step = session.put(Family::meta, id_name, id_.view());
     return step ? session.put(Family::meta, last_name, messagepack::encode_number(number_of(found_.last_sequence)))
                 : step;
   });
-  if (const auto healthy = engine_->health(); !begun && !healthy) return healthy; // which says what is damaged
+  if (auto healthy = engine_->health(); !begun && !healthy) return healthy; // which says what is damaged
   return begun;
 }
 

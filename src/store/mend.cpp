@@ -47,7 +47,7 @@ Result<void> Mending::mend_each(Family family, Mend mend) {
   constexpr std::size_t changes_max = 1024;
   view_ = context_.engine.view();
   Result<void> failed;
-  const auto scanned = view_->scan({.family = family}, [&](BytesView key, BytesView value) {
+  auto scanned = view_->scan({.family = family}, [&](BytesView key, BytesView value) {
     auto change = (this->*mend)(key, value);
     if (!change) failed = tl::unexpected(change.error());
     if (change && *change) changes_.push_back(std::move(**change));

@@ -429,7 +429,7 @@ Result<void> OperatorChanges::find_job(const DeadLetterId &id) {
     defect_.reset();
     return false;
   };
-  const auto scanned = context_.engine.view()->scan({.family = Family::operations}, visit);
+  auto scanned = context_.engine.view()->scan({.family = Family::operations}, visit);
   if (scanned || scanned.error().code == ErrorCode::corrupt) return {};
   context_.gate.close(scanned.error());
   return scanned;

@@ -42,7 +42,7 @@ Result<void> Verifier::verify_tables() {
 }
 
 Result<void> Verifier::verify_rows(Family family, void (Verifier::*verify_row)(BytesView, BytesView)) {
-  const auto read = view_->scan({.family = family}, [&](BytesView key, BytesView value) {
+  auto read = view_->scan({.family = family}, [&](BytesView key, BytesView value) {
     (this->*verify_row)(key, value);
     return true;
   });
