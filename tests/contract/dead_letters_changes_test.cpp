@@ -301,13 +301,15 @@ TEST_CASE("stats are printed for Prometheus and only by a running worker") {
   fill(worker);
   const Finished printed = run_command({"stats", "--replies", worker.replies(), "--format", "prometheus"});
   CHECK(printed.exit == 0);
-  for (const char *text : {"# HELP onced_stored_total deliveries, and queued jobs at their end, with the outcome "
-                           "stored\n# TYPE onced_stored_total "
-                           "counter\nonced_stored_total 1\n",
-                           "# TYPE onced_deliveries_total counter\nonced_deliveries_total 5\n",
-                           "# TYPE onced_batch_deliveries_max gauge\nonced_batch_deliveries_max ",
-                           "# TYPE onced_relay_unknown_destinations gauge\nonced_relay_unknown_destinations 0\n",
-                           "# TYPE onced_store_available gauge\nonced_store_available 1\n"}) {
+  for (const char *text :
+       {R"(# HELP onced_stored_total deliveries, and queued jobs at their end, with the outcome stored
+# TYPE onced_stored_total counter
+onced_stored_total 1
+)",
+        "# TYPE onced_deliveries_total counter\nonced_deliveries_total 5\n",
+        "# TYPE onced_batch_deliveries_max gauge\nonced_batch_deliveries_max ",
+        "# TYPE onced_relay_unknown_destinations gauge\nonced_relay_unknown_destinations 0\n",
+        "# TYPE onced_store_available gauge\nonced_store_available 1\n"}) {
     CAPTURE(text);
     CHECK(printed.output.find(text) != std::string::npos);
   }
