@@ -21,7 +21,7 @@ Tag tag_number(std::uint8_t number) {
   return tag;
 }
 
-BootId boot_number(std::uint8_t number) {
+BootId boot_of_scene(std::uint8_t number) {
   BootId boot;
   boot.bytes.fill(number);
   return boot;
@@ -33,7 +33,7 @@ TEST_CASE("restored jobs keep their sequences and times and begin with attempt 1
   const WallTime issued_at{seconds{77}};
   redelivery.restore(Sequence{900}, "b", tag_number(2), issued_at);
   redelivery.restore(Sequence{40}, "a", tag_number(1), issued_at);
-  redelivery.on_greeting(boot_number(1), scene.now);
+  redelivery.on_greeting(boot_of_scene(1), scene.now);
   const auto due = redelivery.due(scene.now, 10, 100);
   REQUIRE(due.size() == 2);
   CHECK(due[0].sequence == Sequence{40}); // the oldest first, whatever the order of their arrival
@@ -56,7 +56,7 @@ TEST_CASE("a restored job takes room until it settles and gives its bytes back w
   CHECK(redelivery.room().bytes == 3);
   CHECK(!redelivery.has_room(4));
 
-  redelivery.on_greeting(boot_number(1), scene.now);
+  redelivery.on_greeting(boot_of_scene(1), scene.now);
   redelivery.sent(redelivery.due(scene.now, 10, 100), scene.now);
   const auto reply = redelivery.on_reply(
       {.sequence = Sequence{5}, .tag = tag_number(1), .outcome = Outcome::stored, .result = "r", .detail = {}},
@@ -72,7 +72,7 @@ TEST_CASE("a late reply to a job of an earlier process settles nothing before th
   Scene scene;
   Redelivery redelivery(scene.options, scene.random);
   redelivery.restore(Sequence{5}, "job", tag_number(1), {});
-  redelivery.on_greeting(boot_number(1), scene.now);
+  redelivery.on_greeting(boot_of_scene(1), scene.now);
   const auto reply = redelivery.on_reply(
       {.sequence = Sequence{5}, .tag = tag_number(1), .outcome = Outcome::stored, .result = {}, .detail = {}},
       scene.now);
