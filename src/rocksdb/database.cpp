@@ -187,8 +187,8 @@ Result<void> Database::open_files(Purpose purpose, const DatabaseOptions &option
     const bool lacks_families = read_only_ && names->size() < families.size();
     const bool was_begun = check_->known().boot > 0 || check_->known().sequence > 0;
     if (lacks_families && was_begun) {
-      return tl::unexpected(loss_error(kind_, path_.string(),
-                                       "a column family is missing: MANIFEST was cut short, or is another file"));
+      return tl::unexpected(
+          loss_error(kind_, path_.string(), "a column family is missing: MANIFEST was cut short, or is another file"));
     }
     if (lacks_families) return tl::unexpected(never_begun(path_));
   }
