@@ -274,6 +274,8 @@ class Engine;
 namespace store {
 class JobQueue;
 class RelayQueue;
+// A store over an engine that is open already (src/engine/engine.hpp). `clock`, `random` and what the options point to
+// must outlive it. Errors: those of Store::open.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_over(std::unique_ptr<engine::Engine> engine,
                                                        const StoreOptions &options, Clock &clock, Random &random);
 } // namespace store

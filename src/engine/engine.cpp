@@ -1,5 +1,7 @@
 #include "engine/engine.hpp"
 
+#include "onced/ids.hpp"
+
 namespace onced::engine {
 
 std::string_view name_of(Family family) {
@@ -28,6 +30,13 @@ Counters &Counters::operator-=(const Counters &other) {
   for (std::size_t at = 0; at < counter_count; ++at)
     sums_[at] -= other.sums_[at];
   return *this;
+}
+
+Error damaged_row(const std::string &place, Family family, BytesView key) {
+  return {.code = ErrorCode::corrupt,
+          .concerns = place,
+          .cause = "a row of " + std::string(name_of(family)) + " is damaged, key " + to_hex(key),
+          .remedy = "restore the data directory from a copy"};
 }
 
 } // namespace onced::engine

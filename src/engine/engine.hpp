@@ -165,6 +165,9 @@ struct FilesReport {
   std::string damage; // empty: none
 };
 
+// That a row cannot be read, in the words of every engine and of the store. `place` as of Engine::place.
+[[nodiscard]] Error damaged_row(const std::string &place, Family family, BytesView key);
+
 // Any thread, except that nothing may run beside the destructor.
 class Engine {
 public:

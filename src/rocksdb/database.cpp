@@ -38,13 +38,6 @@ Error no_database(const std::filesystem::path &path) {
           .remedy = "check --data; a worker creates its database when it starts"};
 }
 
-Error never_begun(const std::filesystem::path &path) {
-  return {.code = ErrorCode::not_found,
-          .concerns = path.string(),
-          .cause = "the database was made, but never begun",
-          .remedy = "start a worker on it first"};
-}
-
 // What a mark says of a database, and the mark itself where there is one.
 struct FoundMark {
   MarkContent known;
@@ -112,6 +105,13 @@ Result<std::vector<std::string>> check_families(const DatabaseOptions &options, 
 }
 
 } // namespace
+
+Error never_begun(const std::filesystem::path &path) {
+  return {.code = ErrorCode::not_found,
+          .concerns = path.string(),
+          .cause = "the database was made, but never begun",
+          .remedy = "start a worker on it first"};
+}
 
 Result<std::unique_ptr<Database>> Database::open(const DatabaseOptions &options) {
   return open_for(Purpose::use, options);

@@ -20,6 +20,9 @@
 
 namespace onced::rocks {
 
+// That the making of a database was cut short before its first boot.
+[[nodiscard]] Error never_begun(const std::filesystem::path &path);
+
 // The open RocksDB database, its column families and its mark. What the rows mean is not its business.
 class Database {
 public:

@@ -31,6 +31,7 @@ struct DatabaseKind {
   std::string_view unavailable_remedy; // of an I/O error
   std::uint64_t log_bytes_max;         // an opening after a kill reads at most this much
   int open_files_max;
+  bool counts_memtables; // against the cache, so that one figure bounds both
   Families (*families)(const std::shared_ptr<rocksdb::Cache> &cache);
   std::array<std::size_t, 5> family_at; // where each engine::Family lies in them
 };
@@ -47,7 +48,7 @@ struct DatabaseOptions {
   bool read_only = false;
   bool create = true;
   bool accept_loss = false;
-  std::size_t cache_bytes = 0; // blocks, index, filters and memtables
+  std::size_t cache_bytes = 0; // blocks, index and filters; memtables too where the kind counts them
 };
 
 [[nodiscard]] inline DatabaseOptions options_of_store(const StoreOptions &options) {

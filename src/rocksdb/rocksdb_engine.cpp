@@ -32,10 +32,7 @@ using engine::Sync;
 constexpr std::string_view format_name = "format";
 
 Error damaged_meta(const Database &database, std::string_view name) {
-  return {.code = ErrorCode::corrupt,
-          .concerns = database.path(),
-          .cause = "a row of meta is damaged, key " + to_hex(name),
-          .remedy = "restore the data directory from a copy"};
+  return engine::damaged_row(database.path(), Family::meta, name);
 }
 
 // Gives each session that adds to sums a row of its own, which nobody else writes. Any thread.
@@ -443,10 +440,7 @@ Result<void> RocksdbEngine::check_format() {
   };
   const bool is_new = !row->has_value() && database_->db()->GetLatestSequenceNumber() == 0;
   if (is_new && (options_.read_only || !options_.create)) {
-    return tl::unexpected(Error{.code = ErrorCode::not_found,
-                                .concerns = database_->path(),
-                                .cause = "the database was made, but never begun",
-                                .remedy = "start a worker on it first"});
+    return tl::unexpected(never_begun(database_->path()));
   }
   if (is_new) return {};
   // The row may be among what was lost; rows carry their format too.

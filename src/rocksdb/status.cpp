@@ -22,12 +22,6 @@ Error status_error(const rocksdb::Status &status, const std::string &concerns) {
           .remedy = "check the disk, its free space and the rights of this user; then open again"};
 }
 
-rocksdb::WriteOptions synced_write() {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return options;
-}
-
 rocksdb::ReadOptions scan_options() {
   rocksdb::ReadOptions options;
   options.fill_cache = false;

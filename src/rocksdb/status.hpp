@@ -13,9 +13,6 @@ namespace onced::rocks {
 // `store_unavailable`.
 [[nodiscard]] Error status_error(const rocksdb::Status &status, const std::string &concerns);
 
-// For what must be on stable storage in every mode when the write returns.
-[[nodiscard]] rocksdb::WriteOptions synced_write();
-
 // True where the same transaction may be tried again: it lost a race, and nothing of it was written.
 [[nodiscard]] bool is_retryable(const rocksdb::Status &status);
 

@@ -101,9 +101,10 @@ rocksdb::DBOptions database_options(const DatabaseOptions &options, const std::s
   // After an error in the background the store is closed and opened again, never resumed.
   db.max_bgerror_resume_count = 0;
 
-  // Memtables count against the cache too: one figure bounds both.
-  db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
-      std::max<std::size_t>(options.cache_bytes / 2, 16 * mebibyte), cache);
+  if (options.kind.counts_memtables) {
+    db.write_buffer_manager = std::make_shared<rocksdb::WriteBufferManager>(
+        std::max<std::size_t>(options.cache_bytes / 2, 16 * mebibyte), cache);
+  }
   db.max_background_jobs = 2;
   // Recovery after a kill reads at most this much log.
   db.max_total_wal_size = options.kind.log_bytes_max;
@@ -185,6 +186,7 @@ const DatabaseKind store_database{
                           "not acknowledged are found out by their next delivery",
     .log_bytes_max = 128 * mebibyte,
     .open_files_max = 512,
+    .counts_memtables = true,
     .families = store_families,
     .family_at = {1, 4, 5, 2, 3}};
 
@@ -202,6 +204,7 @@ const DatabaseKind outbox_database{
                           "outbox, and send what was not taken again: nothing is done twice",
     .log_bytes_max = 32 * mebibyte,
     .open_files_max = 64,
+    .counts_memtables = false, // its cache is no larger than one of them
     .families = outbox_families,
     .family_at = {0, 0, 0, 0, 1}};
 

@@ -22,10 +22,6 @@ constexpr std::string_view allowance_detail =
 // What a row of a dead letter takes beside the bytes of its job.
 constexpr std::uint64_t letter_row_bytes = 256;
 
-Settlement busy(std::string_view detail, Branch branch) {
-  return {.outcome = Outcome::busy, .result = {}, .detail = std::string(detail), .branch = branch};
-}
-
 // The same bad delivery, once more.
 void fold_repeated(DeadLetter &letter, DeadLetter &&there) {
   there.deliveries += letter.deliveries;
@@ -52,6 +48,7 @@ Result<std::vector<Settlement>> BatchCommit::commit(std::span<const Delivery> ba
   for (std::size_t at = 0; at < batch_.size(); ++at)
     decide(at, &handlers);
   if (auto written = write(); !written) return tl::unexpected(written.error());
+  tell_whereabouts();
   if (!confirmed_) { // all were duplicates, or known: they rest on what is in the same place
     if (auto confirmed = unit_.confirm(); !confirmed) return tl::unexpected(confirmed.error());
   }
@@ -129,16 +126,7 @@ void BatchCommit::decide(std::size_t at, const Handlers *handlers) {
 // The row is in the store.
 void BatchCommit::settle_by_row(std::size_t at, const KeyRow &row, Branch branch) {
   const Delivery &delivery = batch_[at];
-  Verdict verdict = verdict_of_row(row, *delivery.key, delivery.digest, unit_.digester);
-  if (verdict.settlement.outcome == Outcome::accepted) verdict.settlement.detail = whereabouts(*delivery.key);
-  settle(at, std::move(verdict), branch);
-}
-
-// Of a queued job that is asked for again. Only words: where they cannot be read there are none.
-std::string BatchCommit::whereabouts(const Key &key) const {
-  const auto value = context_.engine.view()->get(Family::queue, key.bytes);
-  const auto row = value && *value ? RecordDecoder().queued(**value) : std::nullopt;
-  return row ? whereabouts_of(*row) : std::string();
+  settle(at, verdict_of_row(row, *delivery.key, delivery.digest, unit_.digester), branch);
 }
 
 void BatchCommit::run_handler(std::size_t at, Group &group, const Handlers &handlers) {
@@ -393,6 +381,26 @@ void BatchCommit::finish_written() {
 void BatchCommit::answer_busy_where_unwritten(std::string_view detail) {
   for (std::size_t at = 0; at < batch_.size(); ++at) {
     if (unwritten_[at]) settlements_[at] = busy(detail, settlements_[at].branch);
+  }
+}
+
+// Of queued jobs that are asked for again. Only words: where they cannot be read there are none.
+void BatchCommit::tell_whereabouts() {
+  asked_.clear();
+  keys_.clear();
+  for (std::size_t at = 0; at < group_count_; ++at) {
+    const Group &group = groups_[at];
+    if (group.row.state != KeyRow::State::present || group.row.phase != Phase::pending) continue;
+    asked_.push_back(at);
+    keys_.push_back(group.key->bytes);
+  }
+  if (asked_.empty() || !unit_.read(Family::queue, keys_, found_)) return;
+  for (std::size_t at = 0; at < asked_.size(); ++at) {
+    if (found_[at].state != Found::State::present) continue;
+    const auto row = unit_.decoder.queued(found_[at].value);
+    for (const std::size_t delivery : groups_[asked_[at]].deliveries)
+      if (row && settlements_[delivery].outcome == Outcome::accepted)
+        settlements_[delivery].detail = whereabouts_of(*row);
   }
 }
 

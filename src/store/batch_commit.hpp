@@ -59,7 +59,6 @@ private:
 
   void decide(std::size_t at, const Handlers *handlers);
   void settle_by_row(std::size_t at, const KeyRow &row, Branch branch);
-  [[nodiscard]] std::string whereabouts(const Key &key) const;
   void run_handler(std::size_t at, Group &group, const Handlers &handlers);
   [[nodiscard]] std::string_view claim(std::size_t at, Group &group, Verdict &verdict);
   static void give_claim_up(Group &group);
@@ -77,6 +76,7 @@ private:
   [[nodiscard]] bool is_held(std::size_t at) const;
   void finish_written();
   void answer_busy_where_unwritten(std::string_view detail);
+  void tell_whereabouts();
   void keep_in_cache();
 
   StoreContext &context_;

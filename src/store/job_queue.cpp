@@ -139,7 +139,7 @@ Result<std::optional<QueueRow>> JobQueue::find(BytesView key) const {
   if (!value) return tl::unexpected(value.error());
   if (!*value) return std::nullopt;
   auto row = RecordDecoder().queued(**value);
-  if (!row) return tl::unexpected(damaged_row(context_.engine, "queue", key));
+  if (!row) return tl::unexpected(engine::damaged_row(context_.engine.place(), Family::queue, key));
   return row;
 }
 

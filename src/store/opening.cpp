@@ -24,16 +24,19 @@ struct Sums {
 Result<Counters> read_older_sums(const engine::Engine &engine, bool accept_damage, std::vector<Bytes> &names) {
   Counters sums;
   std::optional<Error> damaged;
-  const auto read = engine.view()->scan({.family = Family::meta}, [&](BytesView name, BytesView value) {
-    if (!is_older_sum(name)) return true;
-    names.emplace_back(name);
-    const auto row = decode_older_sum(name, value);
-    if (row) sums += *row;
-    if (!row && !accept_damage) damaged = damaged_row(engine, "meta", name);
-    return !damaged;
-  });
-  if (!read) return tl::unexpected(read.error());
-  if (damaged) return tl::unexpected(*damaged);
+  const auto view = engine.view();
+  for (const std::string_view prefix : older_sum_prefixes) {
+    const auto read = view->scan({.family = Family::meta, .prefix = prefix}, [&](BytesView name, BytesView value) {
+      if (!is_older_sum(name)) return true;
+      names.emplace_back(name);
+      const auto row = decode_older_sum(name, value);
+      if (row) sums += *row;
+      if (!row && !accept_damage) damaged = engine::damaged_row(engine.place(), Family::meta, name);
+      return !damaged;
+    });
+    if (!read) return tl::unexpected(read.error());
+    if (damaged) return tl::unexpected(*damaged);
+  }
   return sums;
 }
 

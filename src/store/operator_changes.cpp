@@ -74,10 +74,6 @@ bool removes(Outcome outcome) {
   return traits_of(outcome).success || outcome == Outcome::accepted;
 }
 
-Settlement busy(std::string_view detail) {
-  return {.outcome = Outcome::busy, .result = {}, .detail = std::string(detail)};
-}
-
 bool is_same_row(const KeyRow &left, const KeyRow &right) {
   return left.state == right.state &&
          (left.state != KeyRow::State::present || (left.phase == right.phase && left.digest == right.digest));

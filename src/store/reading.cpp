@@ -4,14 +4,8 @@
 
 namespace onced::store {
 
+using engine::damaged_row;
 using engine::Family;
-
-Error damaged_row(const engine::Engine &engine, std::string_view family, BytesView key) {
-  return {.code = ErrorCode::corrupt,
-          .concerns = engine.place(),
-          .cause = "a row of " + std::string(family) + " is damaged, key " + to_hex(key),
-          .remedy = "restore the data directory from a copy"};
-}
 
 Result<std::optional<OperationRow>> read_operation(const engine::Engine &engine, const Key &key) {
   const auto value = engine.view()->get(Family::operations, key.bytes);
@@ -19,7 +13,7 @@ Result<std::optional<OperationRow>> read_operation(const engine::Engine &engine,
   if (!*value) return std::nullopt;
   RecordDecoder decoder;
   const auto record = decoder.operation(**value);
-  if (!record) return tl::unexpected(damaged_row(engine, "operations", key.bytes));
+  if (!record) return tl::unexpected(damaged_row(engine.place(), Family::operations, key.bytes));
   return to_row(*record);
 }
 
@@ -30,7 +24,7 @@ Result<Counts> count_rows(const engine::Engine &engine) {
   std::optional<Error> damaged;
   auto scanned = view->scan({.family = Family::operations}, [&](BytesView key, BytesView value) {
     const auto record = decoder.operation(value);
-    if (!record) damaged = damaged_row(engine, "operations", key);
+    if (!record) damaged = damaged_row(engine.place(), Family::operations, key);
     if (record && record->phase == Phase::committed) ++counts.results;
     return !damaged;
   });
@@ -52,7 +46,7 @@ Result<std::optional<DeadLetter>> read_letter(const engine::Engine &engine, cons
   if (!value) return tl::unexpected(value.error());
   if (!*value) return std::nullopt;
   auto letter = RecordDecoder().dead_letter(id, **value);
-  if (!letter) return tl::unexpected(damaged_row(engine, "dead_letters", id.view()));
+  if (!letter) return tl::unexpected(damaged_row(engine.place(), Family::dead_letters, id.view()));
   return letter;
 }
 
@@ -75,7 +69,7 @@ Result<DeadLetterPage> find_letters(const engine::Engine &engine, std::size_t ro
     }
     auto letter = id ? decoder.dead_letter(*id, value) : std::nullopt;
     if (!letter) {
-      damaged = damaged_row(engine, "dead_letters", key);
+      damaged = damaged_row(engine.place(), Family::dead_letters, key);
       return false;
     }
     ++scanned;
@@ -104,7 +98,7 @@ Result<std::vector<AuditRow>> read_audit(const engine::Engine &engine, std::size
     const auto number = audit_number(key);
     auto row = number ? decoder.audit(value) : std::nullopt;
     if (!row) {
-      damaged = damaged_row(engine, "meta", key);
+      damaged = damaged_row(engine.place(), Family::meta, key);
       return false;
     }
     row->number = *number;

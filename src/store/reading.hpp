@@ -10,9 +10,6 @@
 // `store_unavailable`.
 namespace onced::store {
 
-// That a row cannot be read.
-[[nodiscard]] Error damaged_row(const engine::Engine &engine, std::string_view family, BytesView key);
-
 [[nodiscard]] Result<std::optional<OperationRow>> read_operation(const engine::Engine &engine, const Key &key);
 [[nodiscard]] Result<Counts> count_rows(const engine::Engine &engine);
 [[nodiscard]] Result<std::optional<DeadLetter>> read_letter(const engine::Engine &engine, const DeadLetterId &id);

@@ -26,27 +26,25 @@ public:
         relay_(context_, units_) {}
 
   [[nodiscard]] Result<void> begin(Random &random) {
-    if (context_.options.read_only) return {};
-    auto opened = store::begin_boot(context_, random);
-    if (!opened) return tl::unexpected(opened.error());
-    boot_ = opened->boot;
-    changes_ = std::make_unique<store::OperatorChanges>(context_, opened->audit);
+    store::Opened opened;
+    if (!context_.options.read_only) {
+      auto begun = store::begin_boot(context_, random);
+      if (!begun) return tl::unexpected(begun.error());
+      opened = *begun;
+    }
+    boot_ = opened.boot;
+    changes_ = std::make_unique<store::OperatorChanges>(context_, opened.audit);
     return {};
   }
 
   [[nodiscard]] Result<std::vector<Settlement>> commit(std::span<const Delivery> batch, const Handlers &handlers);
-  [[nodiscard]] Result<store::OperatorChanges *> changes() {
-    if (auto open = context_.gate.check(); !open) return tl::unexpected(open.error());
-    return changes_.get();
-  }
-
   std::unique_ptr<engine::Engine> engine_;
   store::StoreContext context_;
   store::Pool<store::BatchCommit> batches_;
   store::Pool<store::UnitOfWork> units_;
   store::JobQueue queue_;
   store::RelayQueue relay_;
-  std::unique_ptr<store::OperatorChanges> changes_; // null when read-only
+  std::unique_ptr<store::OperatorChanges> changes_;
   BootId boot_;
 
 private:
@@ -148,19 +146,13 @@ std::optional<Upgrade> Store::upgrade() const {
 // --- Changes that a person orders -----------------------------------------------------------------------------------
 
 Result<Redriven> Store::redrive(const DeadLetterId &id, const Handlers &handlers, const Operator &who) {
-  const auto changes = impl_->changes();
-  if (!changes) return tl::unexpected(changes.error());
-  return (*changes)->redrive(id, handlers, who);
+  return impl_->changes_->redrive(id, handlers, who);
 }
 Result<void> Store::purge(const DeadLetterId &id, const Operator &who) {
-  const auto changes = impl_->changes();
-  if (!changes) return tl::unexpected(changes.error());
-  return (*changes)->purge(id, who);
+  return impl_->changes_->purge(id, who);
 }
 Result<void> Store::resolve(const Key &key, const std::optional<Bytes> &applied_result, const Operator &who) {
-  const auto changes = impl_->changes();
-  if (!changes) return tl::unexpected(changes.error());
-  return (*changes)->resolve(key, applied_result, who);
+  return impl_->changes_->resolve(key, applied_result, who);
 }
 
 } // namespace onced

@@ -29,6 +29,10 @@ void KeyRow::read(const engine::Found &found, RecordDecoder &decoder) {
   result.assign(record->result);
 }
 
+Settlement busy(std::string_view detail, Branch branch) {
+  return {.outcome = Outcome::busy, .result = {}, .detail = std::string(detail), .branch = branch};
+}
+
 Verdict verdict_of_defect(std::string_view defect) {
   return buried(Outcome::invalid, std::string(defect));
 }

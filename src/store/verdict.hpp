@@ -46,6 +46,9 @@ struct Verdict {
   std::vector<RelayMessage> messages; // of the result that is to be stored
 };
 
+// Nothing was done, and why.
+[[nodiscard]] Settlement busy(std::string_view detail, Branch branch = Branch::none);
+
 [[nodiscard]] Verdict verdict_of_defect(std::string_view defect);
 // The row is there, or about to be, or damaged: then `busy`, as nobody knows what it said.
 [[nodiscard]] Verdict verdict_of_row(const KeyRow &row, const Key &key, const Digest &offered, Digester &digester);

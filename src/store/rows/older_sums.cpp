@@ -10,10 +10,10 @@ using engine::Counters;
 using messagepack::TokenReader;
 
 // Of each lane: its rows, and the bytes of the jobs in its dead letters.
-constexpr std::string_view lane_prefix = "counters/";
-constexpr std::string_view lane_bytes_prefix = "letter-bytes/";
+constexpr std::string_view lane_prefix = older_sum_prefixes[0];
+constexpr std::string_view lane_bytes_prefix = older_sum_prefixes[1];
 // Of redrives, purges and resolutions.
-constexpr std::string_view changes_name = "changes";
+constexpr std::string_view changes_name = older_sum_prefixes[2];
 constexpr std::uint64_t format = 2;
 constexpr std::size_t lane_fields = 11;
 constexpr std::size_t change_fields = 13;

@@ -1,6 +1,8 @@
 #pragma once
 
-#include <vector>
+#include <array>
+#include <optional>
+#include <string_view>
 
 #include "engine/engine.hpp"
 
@@ -8,6 +10,8 @@
 // their rows.
 namespace onced::store {
 
+// What their names begin with.
+inline constexpr std::array<std::string_view, 3> older_sum_prefixes{"counters/", "letter-bytes/", "changes"};
 // Whether a row of this name is one of them.
 [[nodiscard]] bool is_older_sum(BytesView name);
 // What it adds to the sums. Nothing where it is damaged.

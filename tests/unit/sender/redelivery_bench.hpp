@@ -12,6 +12,16 @@
 
 namespace onced::testing::redelivery {
 
+// What its users write without `onced::`.
+using onced::BootId;
+using onced::MonotonicTime;
+using onced::Outcome;
+using onced::Redelivery;
+using onced::RedeliveryOptions;
+using onced::Sequence;
+using onced::Tag;
+using Effect = Redelivery::ReplyEffect;
+
 using Numbers = std::vector<std::uint64_t>;
 
 inline constexpr std::size_t unbounded = 1'000'000;

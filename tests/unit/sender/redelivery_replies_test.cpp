@@ -15,14 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using namespace onced::testing::redelivery;
-using onced::BootId;
-using onced::MonotonicTime;
-using onced::Outcome;
-using onced::Redelivery;
-using onced::RedeliveryOptions;
-using onced::Sequence;
-using onced::Tag;
-using Effect = Redelivery::ReplyEffect;
 
 } // namespace
 
